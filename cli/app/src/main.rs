@@ -1,0 +1,3 @@
+//! The assize command.
+
+fn main() {}

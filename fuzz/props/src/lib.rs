@@ -1,0 +1,1 @@
+//! Bodies of the fuzz targets as plain functions, and tests that need runtime and reader together.

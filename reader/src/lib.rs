@@ -1,0 +1,1 @@
+//! Evidence to records, metrics, verdict and report, by a parser of its own.

@@ -1,0 +1,1 @@
+//! Sans-IO protocol core: HTTP/1.1, SSE, exchange, load, session.

@@ -1,0 +1,1 @@
+//! Socket drivers: io_uring and epoll. The only crate with unsafe code.

@@ -1,0 +1,1 @@
+//! Executes a plan: arms, cells, recorder, journal, seal.

@@ -1,0 +1,1 @@
+//! A simulated LLM engine: sans-IO core, virtual-clock driver, HTTP host.

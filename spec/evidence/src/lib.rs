@@ -1,0 +1,1 @@
+//! The evidence: wire log, journal, exchange records, layout; encode and decode.

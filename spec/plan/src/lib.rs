@@ -1,0 +1,1 @@
+//! The frozen plan: data model, canonical bytes, hash, bundle.

@@ -1,0 +1,1 @@
+//! The study language: source, spans, tree, expressions, AST, diagnostics.

@@ -1,0 +1,1 @@
+//! The library modules of the study language, embedded.
