@@ -26,6 +26,10 @@ pub enum RatioError {
     Overflow,
 }
 
+#[expect(
+    clippy::should_implement_trait,
+    reason = "these can fail, the operators of std cannot"
+)]
 impl Ratio {
     /// Zero.
     pub const ZERO: Ratio = Ratio(NumRatio::new_raw(0, 1));
