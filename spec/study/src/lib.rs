@@ -1,1 +1,5 @@
 //! The study language: source, spans, tree, expressions, AST, diagnostics.
+
+pub mod ast;
+pub mod expr;
+pub mod source;
