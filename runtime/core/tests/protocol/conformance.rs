@@ -1,0 +1,189 @@
+//! Every case of the case file, one named test each: whole, byte by byte, and at other edges.
+
+use assize_core::protocol::http1::Http1Error;
+use assize_core::protocol::sse::decode;
+
+use crate::case::{self, Accept, Case, Kind};
+use crate::drive::{self, Response};
+
+/// One test a case, and a test that none of the file is missing here.
+macro_rules! cases {
+    ($($id:ident)*) => {
+        $(
+            #[test]
+            fn $id() {
+                check(&case::by_id(&stringify!($id).replace('_', "-")));
+            }
+        )*
+
+        #[test]
+        fn no_case_is_missing() {
+            let listed = [$(stringify!($id)),*].map(|id| id.replace('_', "-"));
+            let filed: Vec<String> = case::all().into_iter().map(|case| case.id).collect();
+            assert_eq!(filed, listed);
+        }
+    };
+}
+
+cases! {
+    hs_001 hs_002 hs_004 hs_005 hs_007 hs_008 hs_010 hs_011 hs_013 hs_014 hs_016 hs_017 hs_019
+    hs_020 hs_022 hs_023 hs_025 hs_026 hs_028 hs_029 hs_031 hs_032 hs_034 hs_035 hs_037 hs_038
+    hs_040 hs_041 hs_043 hs_044 hs_046 hs_047 hs_049 hs_050 hs_052 hs_053 hs_055 hs_056 hs_058
+    hs_059 hs_061 hs_062 hs_064 hs_065 hs_067 hs_068 hs_070 hs_071 hs_073 hs_074 hs_076 hs_077
+    hs_079 hs_080 hs_082 hs_083 hs_085 hs_086 hs_088 hs_089 hs_091 hs_092 hs_094 hs_095 hs_097
+    hs_098 hs_100 hs_101 hs_103 hs_104 hs_106 hs_107 hs_109 hs_110 hs_112 hs_113 hs_115 hs_116
+    hs_118 hs_119 hs_121 hs_122 hs_124 hs_125 hs_127 hs_128 hs_130 hs_131 hs_133 hs_134 hs_136
+    hs_137 hs_139 hs_140 hs_142 hs_143 hs_145 hs_146 hs_148 hs_149 hs_151 hs_152 hs_154 hs_155
+    hs_157 hs_158 hs_160 hs_161 hs_163 hs_164 hs_166 hs_167 hs_169 hs_170 hs_172 hs_173 hs_175
+    hs_176 hs_178 hs_179 hs_181 hs_182 hs_184 hs_185 hs_187 hs_188 hs_190 hs_191 hs_193 hs_194
+    hs_196 hs_197 hs_199 hs_200 hs_202 hs_203 hs_205 hs_206 hs_208 hs_209 hs_211 hs_212 hs_214
+    hs_215 hs_217 hs_218 hs_220 hs_221 hs_223 hs_224 hs_226 hs_227 hs_229 hs_230 hs_232 hs_233
+    hs_235 hs_236 hs_238 hs_239 hs_241 hs_242 hs_244 hs_245 hs_247 hs_248 hs_250 hs_251 hs_253
+    hs_254 hs_256 hs_257 hs_259 hs_260 hs_262 hs_263 hs_265 hs_266 hs_268
+}
+
+/// The cases that the RFC leaves open and that are refused here, with the name of the refusal.
+/// All other `may` cases are taken. `docs/protocol.md` gives the reasons.
+const REFUSED: &[(&str, &str)] = &[
+    ("hs-131", "ambiguous_length"),
+    ("hs-145", "bad_chunk"),
+    ("hs-146", "bad_chunk"),
+    ("hs-161", "incomplete_body"),
+    ("hs-166", "incomplete_body"),
+    ("hs-167", "incomplete_body"),
+    ("hs-169", "bad_transfer_encoding"),
+    ("hs-170", "bad_transfer_encoding"),
+    ("hs-172", "bad_transfer_encoding"),
+    ("hs-173", "bad_transfer_encoding"),
+    ("hs-178", "bad_status_line"),
+    ("hs-200", "bad_header"),
+    ("hs-215", "bad_status_line"),
+];
+
+fn check(case: &Case) {
+    let input = case.input();
+    match case.kind {
+        Kind::Sse => check_sse(case, &input),
+        Kind::Http => check_http(case, &input),
+    }
+}
+
+fn check_sse(case: &Case, input: &[u8]) {
+    check_decoded(case, input);
+    check_scanned(case, input);
+}
+
+fn check_decoded(case: &Case, input: &[u8]) {
+    let decoded = decode(input);
+    if let Some(events) = &case.expect.events {
+        assert_eq!(decoded.events.len(), events.len(), "events");
+        for (got, due) in decoded.events.iter().zip(events) {
+            assert_eq!(got.event, due.event.as_bytes());
+            assert_eq!(got.last_event_id, due.last_event_id.as_bytes());
+            match (&due.data, due.data_len) {
+                (Some(data), _) => assert_eq!(*got.data, *data.as_bytes()),
+                (None, Some(len)) => assert_eq!(got.data.len(), len),
+                (None, None) => panic!("a case without data"),
+            }
+        }
+    }
+    if let Some(comments) = case.expect.comments {
+        assert_eq!(decoded.comments, comments, "comments");
+    }
+    if let Some(retry_ms) = case.expect.retry_ms {
+        assert_eq!(decoded.retry_ms, Some(retry_ms));
+    }
+    if let Some(pending) = case.expect.pending_at_eof {
+        assert_eq!(decoded.pending, pending, "pending at the end");
+    }
+}
+
+fn check_scanned(case: &Case, input: &[u8]) {
+    let decoded = decode(input);
+    let due: Vec<bool> = decoded
+        .events
+        .iter()
+        .map(|e| *e.data == *b"[DONE]")
+        .collect();
+    let every_byte: Vec<usize> = (1..input.len()).collect();
+    let bytewise = drive::scan(&drive::reads(input, &every_byte));
+    let done: Vec<bool> = bytewise.events.iter().map(|&(done, _)| done).collect();
+    assert_eq!(done, due, "events by the scanner");
+    assert_eq!(bytewise.pending, decoded.pending, "pending by the scanner");
+    for cuts in case.cuts(input.len()) {
+        assert_eq!(
+            drive::scan(&drive::reads(input, &cuts)),
+            drive::regroup(&bytewise, &cuts, input.len()),
+            "cut at {cuts:?}"
+        );
+    }
+}
+
+fn check_http(case: &Case, input: &[u8]) {
+    let eof = case.expect.eof_after_input;
+    let mut parser = drive::parser();
+    let whole = drive::respond(&mut parser, &[input], eof);
+    check_response(case, &whole);
+    for cuts in case.cuts(input.len()) {
+        parser.reset();
+        let cut = drive::respond(&mut parser, &drive::reads(input, &cuts), eof);
+        assert_eq!(cut, whole, "cut at {cuts:?}");
+    }
+}
+
+fn check_response(case: &Case, response: &Response) {
+    let expect = &case.expect;
+    let refusal = REFUSED
+        .iter()
+        .find(|(id, _)| *id == case.id)
+        .map(|(_, name)| *name);
+    let due = match expect.accept.expect("accept") {
+        Accept::May => refusal,
+        _ => expect.error.as_deref(),
+    };
+    let error = response.error.map(Http1Error::name);
+    assert_eq!(error, due, "{response:?}");
+    if let (Some(_), Some(ok)) = (refusal, &expect.error_ok) {
+        assert_eq!(error, Some(ok.as_str()));
+    }
+    if expect.accept == Some(Accept::Never) {
+        return;
+    }
+    let status = response.head.map(|head| head.status);
+    if error.is_none() {
+        assert!(response.end.is_some(), "no end: {response:?}");
+        if expect.status.is_some() {
+            assert_eq!(status, expect.status);
+        }
+        if let Some(body) = &expect.body_b64 {
+            assert_eq!(response.body, case::unbase64(body));
+        }
+    } else if expect.accept == Some(Accept::Must) {
+        assert_eq!(status, expect.status);
+        assert_eq!(response.end, None);
+        if let Some(body) = &expect.partial_body_b64 {
+            assert_eq!(response.body, case::unbase64(body));
+        }
+    }
+    if let Some(keep_alive) = expect.keep_alive {
+        let reusable = response.end == Some(true) && response.leftover.is_empty();
+        assert_eq!(reusable, keep_alive, "{response:?}");
+    }
+    if let Some(leftover) = &expect.leftover_b64 {
+        assert_eq!(response.leftover, case::unbase64(leftover));
+    }
+    assert_eq!(response.informational, expect.informational);
+    check_verdict(case, response);
+}
+
+/// The verdicts that the head alone gives; those of the stream are the classifier's.
+fn check_verdict(case: &Case, response: &Response) {
+    let Some(head) = response.head else { return };
+    match case.expect.verdict.as_deref() {
+        Some("failed:http_status") => assert!(!(200..300).contains(&head.status)),
+        Some("failed:not_event_stream") => assert!(!head.event_stream),
+        Some("failed:content_encoding") => assert!(head.encoded),
+        Some(other) => panic!("an unknown verdict: {other}"),
+        None => {}
+    }
+}

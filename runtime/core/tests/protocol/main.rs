@@ -1,0 +1,6 @@
+//! The protocol layer against cases from outside, captures of real servers, and properties.
+#![allow(clippy::disallowed_methods, reason = "tests read fixtures")]
+
+mod case;
+mod conformance;
+mod drive;
