@@ -1,1 +1,21 @@
 //! Pure statistics, integers first.
+//!
+//! The block is the replicate; each matched block gives one effect. Counts, ranks, effects and
+//! binomial tails are exact (integers and rationals); what rests on a transcendental function is
+//! an `f64` and says so. Nothing here reads a clock, a file or an ambient source of randomness:
+//! every seed is an argument. `docs/statistics.md` has the definitions and their sources.
+
+pub mod binomial;
+pub mod clopper_pearson;
+pub mod design;
+pub mod effect;
+mod error;
+mod float_tail;
+pub mod holm;
+pub mod order_statistic;
+pub mod percentile;
+mod probability;
+pub mod sign;
+
+pub use error::StatsError;
+pub use probability::Probability;
