@@ -4,7 +4,8 @@
 //! result, and no input panics. The strictness of each is decided once, in `docs/protocol.md`.
 //!
 //! While a cell is measured only [`http1`] and [`sse::Scanner`] run. [`sse::decode`] and
-//! `decode` interprets, and is for what happens outside a measured window.
+//! [`openai`] interpret, and are for what happens outside a measured window.
 
 pub mod http1;
+pub mod openai;
 pub mod sse;

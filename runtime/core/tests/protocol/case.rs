@@ -45,6 +45,7 @@ pub struct Expect {
     pub error: Option<String>,
     pub error_ok: Option<String>,
     pub verdict: Option<String>,
+    pub openai: Option<ExpectOpenai>,
     pub body_b64: Option<String>,
     pub partial_body_b64: Option<String>,
     pub leftover_b64: Option<String>,
@@ -58,13 +59,27 @@ pub struct ExpectEvent {
     pub data_len: Option<usize>,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+pub struct ExpectOpenai {
+    pub events: u64,
+    pub token_events: u64,
+    pub empty_choice_events: u64,
+    pub content: String,
+    pub reasoning: String,
+    pub tool_args: String,
+    pub done: bool,
+    pub finish_reason: Option<String>,
+    pub usage: Option<u64>,
+    pub verdict: String,
+}
+
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
 pub enum Accept {
     #[serde(rename = "must_accept")]
     Must,
     #[serde(rename = "must_reject")]
     Never,
+    #[serde(rename = "may")]
     May,
 }
 

@@ -1,6 +1,7 @@
 //! Every case of the case file, one named test each: whole, byte by byte, and at other edges.
 
 use assize_core::protocol::http1::Http1Error;
+use assize_core::protocol::openai::{StreamFault, StreamFold, Summary};
 use assize_core::protocol::sse::decode;
 
 use crate::case::{self, Accept, Case, Kind};
@@ -71,6 +72,7 @@ fn check(case: &Case) {
 fn check_sse(case: &Case, input: &[u8]) {
     check_decoded(case, input);
     check_scanned(case, input);
+    check_openai(case, input);
 }
 
 fn check_decoded(case: &Case, input: &[u8]) {
@@ -174,6 +176,7 @@ fn check_response(case: &Case, response: &Response) {
     }
     assert_eq!(response.informational, expect.informational);
     check_verdict(case, response);
+    check_openai(case, &response.body);
 }
 
 /// The verdicts that the head alone gives; those of the stream are the classifier's.
@@ -186,4 +189,36 @@ fn check_verdict(case: &Case, response: &Response) {
         Some(other) => panic!("an unknown verdict: {other}"),
         None => {}
     }
+}
+
+/// The counts, and whether the stream is valid. The classes of faults are advice of the file.
+fn check_openai(case: &Case, body: &[u8]) {
+    let Some(expect) = &case.expect.openai else {
+        return;
+    };
+    let mut fold = StreamFold::new(1, true);
+    for event in decode(body).events {
+        fold.take(event.event, &event.data);
+    }
+    let got = fold.finish();
+    let due = Summary {
+        events: expect.events,
+        token_events: expect.token_events,
+        empty_choice_events: expect.empty_choice_events,
+        content: expect.content.clone(),
+        reasoning: expect.reasoning.clone(),
+        tool_args: expect.tool_args.clone(),
+        done: expect.done,
+        finish_reason: expect.finish_reason.clone(),
+        completion_tokens: expect.usage,
+        fault: match expect.verdict.as_str() {
+            "ok" => None,
+            "failed:server_error" => Some(StreamFault::ErrorEvent),
+            "failed:malformed_json" => Some(StreamFault::MalformedEvent),
+            "failed:protocol" => Some(StreamFault::Protocol),
+            "failed:incomplete" => Some(StreamFault::Incomplete),
+            other => panic!("an unknown verdict: {other}"),
+        },
+    };
+    assert_eq!(got, due);
 }
