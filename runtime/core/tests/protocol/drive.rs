@@ -69,6 +69,39 @@ fn feed(
     Ok(())
 }
 
+/// What of a response is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Interim(u16),
+    Head,
+    End(bool),
+    Error(Http1Error),
+}
+
+/// Each mark with the read that completed it.
+pub fn timeline(reads: &[&[u8]]) -> Vec<(Mark, usize)> {
+    let mut parser = parser();
+    let mut marks = Vec::new();
+    for (index, read) in reads.iter().enumerate() {
+        let mut input = *read;
+        loop {
+            let mark = match parser.poll(&mut input) {
+                Ok(Some(Event::Interim { status })) => Mark::Interim(status),
+                Ok(Some(Event::Head(_))) => Mark::Head,
+                Ok(Some(Event::End(end))) => Mark::End(end.keep_alive),
+                Ok(Some(Event::Body(_))) => continue,
+                Ok(None) => break,
+                Err(error) => {
+                    marks.push((Mark::Error(error), index));
+                    return marks;
+                }
+            };
+            marks.push((mark, index));
+        }
+    }
+    marks
+}
+
 /// A fresh parser with the default limits.
 pub fn parser() -> ResponseParser {
     ResponseParser::new(Limits::default())
@@ -97,16 +130,21 @@ pub fn scan(reads: &[&[u8]]) -> Scan {
     }
 }
 
+/// The read that holds the byte at `byte`, where `cuts` are the edges of the reads.
+pub fn read_of(byte: usize, cuts: &[usize], len: usize) -> usize {
+    let mut edges: Vec<usize> = cuts.iter().copied().filter(|&c| c < len && c > 0).collect();
+    edges.dedup();
+    edges.partition_point(|&edge| edge <= byte)
+}
+
 /// The scan that `cuts` must give, from a scan byte by byte: each event belongs to the read that
 /// holds the byte which completed it.
 pub fn regroup(bytewise: &Scan, cuts: &[usize], len: usize) -> Scan {
-    let mut edges: Vec<usize> = cuts.iter().copied().filter(|&c| c < len && c > 0).collect();
-    edges.dedup();
     Scan {
         events: bytewise
             .events
             .iter()
-            .map(|&(done, byte)| (done, edges.partition_point(|&edge| edge <= byte)))
+            .map(|&(done, byte)| (done, read_of(byte, cuts, len)))
             .collect(),
         pending: bytewise.pending,
     }

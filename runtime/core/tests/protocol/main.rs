@@ -5,3 +5,7 @@ mod captures;
 mod case;
 mod conformance;
 mod drive;
+mod limits;
+mod openai;
+mod props;
+mod strictness;
