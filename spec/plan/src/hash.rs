@@ -1,6 +1,6 @@
 //! SHA-256 as the name of bytes.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,7 +19,12 @@ impl Hash {
 
     /// The 64 lower-case hex digits.
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        self.0
+            .iter()
+            .fold(String::with_capacity(64), |mut out, byte| {
+                write!(out, "{byte:02x}").expect("a string takes all");
+                out
+            })
     }
 
     /// The first 8 hex digits: for people, never for a decision.
