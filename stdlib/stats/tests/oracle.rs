@@ -4,6 +4,8 @@
 
 #[path = "oracle/decisions.rs"]
 mod decisions;
+#[path = "oracle/estimates.rs"]
+mod estimates;
 #[path = "oracle/fixture.rs"]
 mod fixture;
 #[path = "oracle/percentiles.rs"]
