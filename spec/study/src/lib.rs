@@ -1,5 +1,8 @@
 //! The study language: source, spans, tree, expressions, AST, diagnostics.
 
 pub mod ast;
+pub mod diagnostic;
 pub mod expr;
 pub mod source;
+pub mod suggest;
+pub mod tree;

@@ -142,6 +142,11 @@ impl Source {
         }
     }
 
+    /// The first byte of a line (from 0).
+    pub(crate) fn line_start(&self, line: usize) -> Option<usize> {
+        self.line_starts.get(line).copied()
+    }
+
     /// The text of a line (from 1), without its end.
     pub fn line(&self, line: usize) -> &str {
         let Some(start) = line.checked_sub(1).and_then(|at| self.line_starts.get(at)) else {

@@ -3,9 +3,19 @@
 //! The types carry a span on every node. Equality of the nodes ignores spans, so two studies that
 //! differ in layout alone have equal trees. The grammar is in `docs/language.md`.
 
+mod parse;
 mod quantity;
+#[cfg(test)]
+mod tests;
+mod token;
 
+pub use parse::{
+    Parsed, parse_call, parse_cell, parse_expr, parse_key, parse_load, parse_name, parse_sentence,
+    parse_value,
+};
 pub use quantity::{Dimension, Per, Quantity, Unit};
+
+pub use token::{Input, RESERVED};
 
 use crate::source::{Span, Spanned};
 
