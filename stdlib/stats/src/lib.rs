@@ -27,3 +27,8 @@ pub mod wilcoxon;
 
 pub use error::StatsError;
 pub use probability::Probability;
+
+/// The reference page, whose examples are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/statistics.md")]
+struct Reference;

@@ -10,7 +10,6 @@ use statrs::function::beta::beta_reg;
 use crate::StatsError;
 use crate::bootstrap::{MAX_RESAMPLES, pick, tail_quantile};
 use crate::error::{at_least, bounded};
-use crate::percentile::Quantile;
 
 /// The mean of paired differences and its one-sided upper bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +49,7 @@ pub fn upper_by_bootstrap(
     resamples: impl IntoIterator<Item = Vec<usize>>,
     confidence: Ratio,
 ) -> Result<MeanBound, StatsError> {
-    let (_, level): (Quantile, Quantile) = tail_quantile(confidence, 1)?;
+    let (_, level) = tail_quantile(confidence, 1)?;
     let mean = finite_mean(differences)?;
     let mut means = Vec::new();
     for row in resamples {
