@@ -6,6 +6,8 @@
 //! model behind its times is written down in `docs/sim.md`.
 
 pub mod engine;
+#[cfg(target_os = "linux")]
+pub mod http;
 
 pub use engine::{
     ConfigError, ConnId, Engine, EngineConfig, EngineOutput, Fault, FaultRule, Percent,
