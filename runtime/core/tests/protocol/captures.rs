@@ -37,7 +37,7 @@ fn responses(bytes: &[u8], every: usize) -> Vec<Response> {
         parser.reset();
         let reads: Vec<&[u8]> = rest.chunks(every).collect();
         let response = drive::respond(&mut parser, &reads, true);
-        rest = response.leftover.clone();
+        rest.clone_from(&response.leftover);
         responses.push(response);
     }
     responses

@@ -46,7 +46,9 @@ cases! {
 /// The cases that the RFC leaves open and that are refused here, with the name of the refusal.
 /// All other `may` cases are taken. `docs/protocol.md` gives the reasons.
 const REFUSED: &[(&str, &str)] = &[
-    ("hs-131", "ambiguous_length"),
+    ("hs-125", "bad_content_length"),
+    ("hs-131", "ambiguous_framing"),
+    ("hs-143", "bad_chunk_size"),
     ("hs-145", "bad_chunk"),
     ("hs-146", "bad_chunk"),
     ("hs-161", "incomplete_body"),
@@ -58,6 +60,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("hs-173", "bad_transfer_encoding"),
     ("hs-178", "bad_status_line"),
     ("hs-200", "bad_header"),
+    ("hs-209", "bad_status_line"),
+    ("hs-214", "header_limit"),
     ("hs-215", "bad_status_line"),
 ];
 

@@ -104,3 +104,24 @@ fn body_bytes() {
         assert_eq!(error(limits(0), bytes), Some(Http1Error::BodyTooLarge));
     }
 }
+
+#[test]
+fn trailers() {
+    let bytes = |n| {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
+        format!("{head}{}\r\n", "a: b\r\n".repeat(n))
+    };
+    let limits = |headers| Limits {
+        headers,
+        ..Limits::default()
+    };
+    assert_eq!(error(limits(2), &bytes(2)), None);
+    assert_eq!(
+        error(limits(2), &bytes(3)),
+        Some(Http1Error::TrailersTooLarge)
+    );
+    assert_eq!(
+        error(limits(usize::MAX), &bytes(257)),
+        Some(Http1Error::TrailersTooLarge)
+    );
+}

@@ -1,5 +1,6 @@
 //! Chunked bodies (RFC 9112 7.1): everything but the data bytes themselves.
 
+use super::head::{MAX_HEADERS, is_text};
 use super::{Http1Error, Limits};
 
 /// Where a chunked body stands.
@@ -10,6 +11,7 @@ pub(super) struct ChunkDecoder {
     size: u64,
     /// Bytes of the current size line, then of all trailers.
     line_bytes: usize,
+    trailers: usize,
 }
 
 /// What the framing came to.
@@ -48,6 +50,7 @@ impl ChunkDecoder {
             state: State::Size { digits: 0 },
             size: 0,
             line_bytes: 0,
+            trailers: 0,
         }
     }
 
@@ -112,11 +115,11 @@ impl ChunkDecoder {
         match (self.state, byte) {
             (State::Size { digits: 0 }, _) => self.digit(0, byte),
             (State::Size { .. } | State::AfterSize, b'\n') => Err(Http1Error::BadChunk),
-            (State::Size { .. } | State::AfterSize | State::Extension, b'\r') => Ok(State::SizeLf),
+            (State::Size { .. } | State::Extension, b'\r') => Ok(State::SizeLf),
             (State::Size { .. } | State::AfterSize, b' ' | b'\t') => Ok(State::AfterSize),
             (State::Size { .. } | State::AfterSize, b';') => Ok(State::Extension),
             (State::Size { digits }, _) => self.digit(digits, byte),
-            (State::Extension, b'\t' | b' '..=b'~' | 0x80..) => Ok(State::Extension),
+            (State::Extension, _) if is_text(byte) => Ok(State::Extension),
             (State::SizeLf, b'\n') if self.size > 0 => Ok(State::Data),
             (State::SizeLf, b'\n') => {
                 self.line_bytes = 0;
@@ -146,11 +149,16 @@ impl ChunkDecoder {
         }
         match (self.state, byte) {
             (State::TrailerStart, b'\r') => Ok(State::FinalLf),
-            (State::TrailerStart | State::TrailerName, _) if is_token(byte) => {
+            (State::TrailerStart, _) if is_token(byte) => {
+                self.trailers += 1;
+                if self.trailers > limits.headers.min(MAX_HEADERS) {
+                    return Err(Http1Error::TrailersTooLarge);
+                }
                 Ok(State::TrailerName)
             }
+            (State::TrailerName, _) if is_token(byte) => Ok(State::TrailerName),
             (State::TrailerName, b':') => Ok(State::TrailerValue),
-            (State::TrailerValue, b'\t' | b' '..=b'~' | 0x80..) => Ok(State::TrailerValue),
+            (State::TrailerValue, _) if is_text(byte) => Ok(State::TrailerValue),
             (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
             (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
             (State::FinalLf, b'\n') => Ok(State::FinalLf),

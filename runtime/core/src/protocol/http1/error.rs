@@ -12,15 +12,15 @@ pub enum Http1Error {
     /// 101, although no upgrade was asked for.
     #[error("101 Switching Protocols without an upgrade having been asked for")]
     UnexpectedUpgrade,
-    /// A `Content-Length` that is no number of at most 64 bits, or several that differ.
-    #[error("malformed or conflicting Content-Length")]
+    /// A `Content-Length` that is no number of at most 64 bits, or more than one.
+    #[error("malformed or repeated Content-Length")]
     BadContentLength,
     /// A `Transfer-Encoding` other than `chunked` alone, or in HTTP/1.0.
     #[error("Transfer-Encoding other than chunked alone, or in HTTP/1.0")]
     BadTransferEncoding,
     /// `Transfer-Encoding` and `Content-Length` in one head.
     #[error("Transfer-Encoding and Content-Length together")]
-    AmbiguousLength,
+    AmbiguousFraming,
     /// A chunk size without a digit, with more than 16, or followed by something else.
     #[error("malformed chunk size")]
     BadChunkSize,
@@ -42,7 +42,7 @@ pub enum Http1Error {
     /// A chunk-size line longer than its limit.
     #[error("chunk-size line over its limit")]
     ChunkLineTooLarge,
-    /// Trailers longer than their limit.
+    /// Trailers longer, or more fields in them, than their limit.
     #[error("trailers over their limit")]
     TrailersTooLarge,
     /// A body longer than its limit.
@@ -86,7 +86,7 @@ impl Http1Error {
             }
             Http1Error::BadContentLength
             | Http1Error::BadTransferEncoding
-            | Http1Error::AmbiguousLength
+            | Http1Error::AmbiguousFraming
             | Http1Error::BadChunkSize
             | Http1Error::BadChunk
             | Http1Error::BadTrailer => ErrorGroup::MalformedFraming,
@@ -111,7 +111,7 @@ impl Http1Error {
             Http1Error::UnexpectedUpgrade => "unexpected_upgrade",
             Http1Error::BadContentLength => "bad_content_length",
             Http1Error::BadTransferEncoding => "bad_transfer_encoding",
-            Http1Error::AmbiguousLength => "ambiguous_length",
+            Http1Error::AmbiguousFraming => "ambiguous_framing",
             Http1Error::BadChunkSize => "bad_chunk_size",
             Http1Error::BadChunk => "bad_chunk",
             Http1Error::BadTrailer => "bad_trailer",

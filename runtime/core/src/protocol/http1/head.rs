@@ -7,9 +7,6 @@ use super::Http1Error;
 /// The most header fields that one head may have, whatever [`super::Limits`] says.
 pub(super) const MAX_HEADERS: usize = 256;
 
-/// What every head must begin with; both versions spoken here do.
-const PREFIX: &[u8; 7] = b"HTTP/1.";
-
 /// What the head of a final answer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
@@ -40,11 +37,14 @@ pub enum Framing {
     Close,
 }
 
-/// Finds the empty line that ends a head, and refuses bytes that can't be one at the first wrong
-/// byte, so that a peer which speaks another protocol is known before it falls silent.
+/// Finds the empty line that ends a head.
+///
+/// The status line is judged as it comes, so that a peer which speaks another protocol is known by
+/// its first wrong byte, before it falls silent; a line that ends in a bare LF is refused there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadEnd {
-    matched: usize,
+    /// The place in the status line, while that is unfinished.
+    status_line: Option<usize>,
     line: Line,
 }
 
@@ -54,40 +54,77 @@ enum Line {
     Empty,
     Cr,
     Text,
+    TextCr,
 }
 
 impl HeadEnd {
     pub(super) fn new() -> Self {
         HeadEnd {
-            matched: 0,
+            status_line: Some(0),
             line: Line::Empty,
         }
     }
 
     /// Whether no byte of a head has come yet.
     pub(super) fn is_untouched(self) -> bool {
-        self.matched == 0
+        self.status_line == Some(0)
     }
 
     /// The offset in `input` just after the empty line, if it is there.
     pub(super) fn find(&mut self, input: &[u8]) -> Result<Option<usize>, Http1Error> {
-        let due = &PREFIX[self.matched..];
-        let seen = due.len().min(input.len());
-        if due[..seen] != input[..seen] {
-            return Err(Http1Error::BadStatusLine);
-        }
-        self.matched += seen;
-        let mut start = 0;
-        for at in memchr::memchr_iter(b'\n', input) {
-            self.line.extend(&input[start..at]);
-            if self.line != Line::Text {
-                return Ok(Some(at + 1));
+        let mut start = self.pass_status_line(input)?;
+        while let Some(length) = memchr::memchr(b'\n', &input[start..]) {
+            self.line.extend(&input[start..start + length]);
+            start += length + 1;
+            match std::mem::replace(&mut self.line, Line::Empty) {
+                Line::Cr => return Ok(Some(start)),
+                Line::TextCr => {}
+                Line::Empty | Line::Text => return Err(Http1Error::BadHeader),
             }
-            self.line = Line::Empty;
-            start = at + 1;
         }
         self.line.extend(&input[start..]);
         Ok(None)
+    }
+
+    /// The offset just after the status line's LF, or the end of `input` where that is to come.
+    fn pass_status_line(&mut self, input: &[u8]) -> Result<usize, Http1Error> {
+        let Some(mut place) = self.status_line else {
+            return Ok(0);
+        };
+        for (at, &byte) in input.iter().enumerate() {
+            if self.line == Line::TextCr {
+                if byte != b'\n' {
+                    return Err(Http1Error::BadStatusLine);
+                }
+                self.status_line = None;
+                self.line = Line::Empty;
+                return Ok(at + 1);
+            }
+            if byte == b'\r' && place >= STATUS_END {
+                self.line = Line::TextCr;
+            } else if !fits_status_line(place, byte) {
+                return Err(Http1Error::BadStatusLine);
+            }
+            place += 1;
+        }
+        self.status_line = Some(place);
+        Ok(input.len())
+    }
+}
+
+/// `HTTP/1.x`, a blank, three digits; then the end, or a blank and a reason (RFC 9112 4).
+const PREFIX: &[u8; 7] = b"HTTP/1.";
+const STATUS_START: usize = 9;
+const STATUS_END: usize = 12;
+
+fn fits_status_line(place: usize, byte: u8) -> bool {
+    match place {
+        0..7 => byte == PREFIX[place],
+        7 => matches!(byte, b'0' | b'1'),
+        8 | STATUS_END => byte == b' ',
+        STATUS_START => matches!(byte, b'1'..=b'9'),
+        10 | 11 => byte.is_ascii_digit(),
+        _ => is_text(byte),
     }
 }
 
@@ -96,6 +133,7 @@ impl Line {
         *self = match (*self, bytes) {
             (line, []) => line,
             (Line::Empty, b"\r") => Line::Cr,
+            (_, [.., b'\r']) => Line::TextCr,
             _ => Line::Text,
         };
     }
@@ -113,37 +151,24 @@ pub(super) fn parse_head(bytes: &[u8], most_headers: usize) -> Result<Head, Http
     );
     match parsed {
         Ok(httparse::Status::Complete(taken)) if taken == bytes.len() => {}
-        // The empty line was found before, so httparse and the search disagree about a line end.
-        Ok(_) => return Err(Http1Error::BadHeader),
-        Err(error) => return Err(head_error(error)),
+        Err(httparse::Error::TooManyHeaders) => return Err(Http1Error::TooManyHeaders),
+        // The status line was judged before, and so was the place of the empty line.
+        Ok(_) | Err(_) => return Err(Http1Error::BadHeader),
     }
-    let (Some(status @ 100..), Some(minor)) = (response.code, response.version) else {
-        return Err(Http1Error::BadStatusLine);
+    let (Some(status), Some(minor)) = (response.code, response.version) else {
+        return Err(Http1Error::BadHeader);
     };
     if status == 101 {
         return Err(Http1Error::UnexpectedUpgrade);
     }
-    Fields::read(response.headers)?.head(status, minor)
-}
-
-fn head_error(error: httparse::Error) -> Http1Error {
-    match error {
-        httparse::Error::HeaderName | httparse::Error::HeaderValue => Http1Error::BadHeader,
-        httparse::Error::TooManyHeaders => Http1Error::TooManyHeaders,
-        httparse::Error::NewLine
-        | httparse::Error::Status
-        | httparse::Error::Token
-        | httparse::Error::Version => Http1Error::BadStatusLine,
-    }
+    Fields::read(response.headers).head(status, minor)
 }
 
 /// The fields that matter here, over all lines of the same name.
 #[derive(Default)]
 struct Fields {
     length: Option<Result<u64, Http1Error>>,
-    codings: usize,
-    chunked: bool,
-    transfer_encoding: bool,
+    transfer_coding: Option<Result<(), Http1Error>>,
     content_types: usize,
     event_streams: usize,
     encoded: bool,
@@ -152,12 +177,12 @@ struct Fields {
 }
 
 impl Fields {
-    fn read(headers: &[httparse::Header<'_>]) -> Result<Fields, Http1Error> {
+    fn read(headers: &[httparse::Header<'_>]) -> Fields {
         let mut fields = Fields::default();
         for header in headers {
             fields.take(header.name.as_bytes(), header.value);
         }
-        Ok(fields)
+        fields
     }
 
     fn take(&mut self, name: &[u8], value: &[u8]) {
@@ -173,28 +198,20 @@ impl Fields {
                 self.content_types += 1;
                 self.event_streams += usize::from(is_event_stream(value));
             }
-            14 if name.eq_ignore_ascii_case(b"content-length") => self.take_length(value),
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                let length = parse_length(value).filter(|_| self.length.is_none());
+                self.length = Some(length.ok_or(Http1Error::BadContentLength));
+            }
             16 if name.eq_ignore_ascii_case(b"content-encoding") => {
                 self.encoded |= elements(value).any(|c| !c.eq_ignore_ascii_case(b"identity"));
             }
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                self.transfer_encoding = true;
-                for coding in elements(value) {
-                    self.codings += 1;
-                    self.chunked = coding.eq_ignore_ascii_case(b"chunked");
-                }
+                let alone =
+                    self.transfer_coding.is_none() && value.eq_ignore_ascii_case(b"chunked");
+                let coding = alone.then_some(());
+                self.transfer_coding = Some(coding.ok_or(Http1Error::BadTransferEncoding));
             }
             _ => {}
-        }
-    }
-
-    fn take_length(&mut self, value: &[u8]) {
-        for element in value.split(|&b| b == b',') {
-            let length = parse_length(trim_blanks(element)).ok_or(Http1Error::BadContentLength);
-            self.length = Some(match self.length {
-                Some(before) if before != length => Err(Http1Error::BadContentLength),
-                _ => length,
-            });
         }
     }
 
@@ -215,16 +232,12 @@ impl Fields {
         if status < 200 || status == 204 || status == 304 {
             return Ok(Framing::Empty);
         }
-        if self.transfer_encoding {
-            return match self.length {
-                Some(_) => Err(Http1Error::AmbiguousLength),
-                None if minor >= 1 && self.codings == 1 && self.chunked => Ok(Framing::Chunked),
-                None => Err(Http1Error::BadTransferEncoding),
-            };
-        }
-        match self.length {
-            Some(length) => length.map(Framing::Length),
-            None => Ok(Framing::Close),
+        match (self.length, self.transfer_coding) {
+            (Some(_), Some(_)) => Err(Http1Error::AmbiguousFraming),
+            (Some(length), None) => length.map(Framing::Length),
+            (None, Some(_)) if minor == 0 => Err(Http1Error::BadTransferEncoding),
+            (None, Some(coding)) => coding.map(|()| Framing::Chunked),
+            (None, None) => Ok(Framing::Close),
         }
     }
 }
@@ -259,4 +272,9 @@ fn parse_length(digits: &[u8]) -> Option<u64> {
         }
         value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
     })
+}
+
+/// Whether the byte may stand in a field value, a reason or a chunk extension (RFC 9110 5.5).
+pub(super) fn is_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }

@@ -6,19 +6,19 @@
 //!
 //! # Strictness
 //!
-//! One rule decides: what the RFC tells a recipient to take is taken; where it leaves a choice,
-//! bytes that could be read with two different lengths are refused, and bytes whose length is
-//! beyond doubt are taken. In particular:
+//! One rule decides: what the RFC only permits a recipient to forgive is refused, since no server
+//! worth measuring needs it and two readers could take it differently; the reader's own parser
+//! keeps to the same. `docs/protocol.md` gives the decisions and their reasons:
 //!
-//! - Head: `HTTP/1.0` and `HTTP/1.1` alone, checked from the first byte. A bare LF ends a line
-//!   (RFC 9112 2.2). Refused: a line folded over two (obs-fold), an empty line before the status
-//!   line, a blank before the colon, a bare CR, control characters, a status below 100.
-//! - `Content-Length`: digits alone, at most `u64::MAX`. Repeated or listed values that are equal
-//!   are one value (RFC 9110 8.6); differing ones are refused.
-//! - `Transfer-Encoding`: `chunked` alone, once. Any other coding is refused, as are
-//!   `Transfer-Encoding` with `Content-Length`, and `Transfer-Encoding` in HTTP/1.0.
-//! - Chunks: CRLF alone ends a line; 1 to 16 hex digits; blanks and extensions after them are
-//!   skipped unread up to a limit. Trailers are checked for form, counted and dropped.
+//! - Head: `HTTP/1.0` and `HTTP/1.1` alone; the status line is judged byte by byte as it comes.
+//!   CRLF alone ends a line. Refused: a bare LF or CR, a field folded over two lines, an empty
+//!   line before the status line, a blank before the colon, control characters.
+//! - `Content-Length`: one field of digits, at most `u64::MAX`. Repeated or listed values are
+//!   refused, equal ones too.
+//! - `Transfer-Encoding`: one field that says `chunked`, in HTTP/1.1. Anything else is refused, as
+//!   are `Transfer-Encoding` and `Content-Length` together.
+//! - Chunks: 1 to 16 hex digits; an extension is skipped unread up to a limit. Trailers are
+//!   checked for form, counted and dropped.
 //! - 1xx answers are passed over up to a limit; 101 is refused, since no upgrade was asked for.
 //! - 204 and 304 end with their head, whatever lengths it names.
 //! - An end of the connection ends a body only where nothing else does.
@@ -36,9 +36,9 @@ use head::{HeadEnd, parse_head};
 /// What a peer may send at most, so that no answer can hold memory or time without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one head, status line and final empty line included. Default 256 KiB.
+    /// Bytes of one head, status line and final empty line included. Default 64 KiB.
     pub head_bytes: usize,
-    /// Header fields in one head; above 256 means 256. Default 256.
+    /// Fields in one head, and in one trailer section; above 256 means 256. Default 256.
     pub headers: usize,
     /// Interim (1xx) heads before the final one. Default 32.
     pub interim: usize,
@@ -53,7 +53,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            head_bytes: 256 << 10,
+            head_bytes: 64 << 10,
             headers: head::MAX_HEADERS,
             interim: 32,
             chunk_line_bytes: 16 << 10,
@@ -228,12 +228,12 @@ impl ResponseParser {
             return Ok(None);
         }
         self.started = true;
-        let end = self.head_end.find(input)?;
-        let taken = end.unwrap_or(input.len());
-        if self.head.len() + taken > self.limits.head_bytes {
+        let allowed = (self.limits.head_bytes - self.head.len()).min(input.len());
+        let end = self.head_end.find(&input[..allowed])?;
+        if end.is_none() && allowed < input.len() {
             return Err(Http1Error::HeadTooLarge);
         }
-        let (front, rest) = input.split_at(taken);
+        let (front, rest) = input.split_at(end.unwrap_or(allowed));
         *input = rest;
         if end.is_none() {
             self.head.extend_from_slice(front);

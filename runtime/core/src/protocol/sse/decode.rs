@@ -100,7 +100,8 @@ impl<'s> Decoder<'s> {
     }
 
     fn finish(mut self, unfinished: &[u8]) -> Decoded<'s> {
-        self.decoded.pending = !unfinished.is_empty() || self.data.is_some();
+        let in_field = unfinished.first().is_some_and(|&byte| byte != b':');
+        self.decoded.pending = in_field || self.data.is_some();
         self.decoded
     }
 }

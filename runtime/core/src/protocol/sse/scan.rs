@@ -94,12 +94,15 @@ impl Scanner {
         None
     }
 
-    /// Whether the bytes so far end within an event: an unfinished line, or data without the
-    /// blank line that would dispatch it. The algorithm discards such a rest; Assize counts it.
+    /// Whether the bytes so far end within an event: data without the blank line that would
+    /// dispatch it, or an unfinished line that is no comment. The algorithm discards such a rest;
+    /// Assize counts it.
     pub fn pending(&self) -> bool {
-        let kept = &self.line.bytes[..self.line.len];
-        let mark_alone = self.first_line && kept == BOM;
-        !(kept.is_empty() || mark_alone) || self.data != Data::Absent
+        let mut line = &self.line.bytes[..self.line.len];
+        if self.first_line {
+            line = line.strip_prefix(BOM).unwrap_or(line);
+        }
+        self.data != Data::Absent || line.first().is_some_and(|&byte| byte != b':')
     }
 
     fn end_line(&mut self, tail: &[u8]) -> Option<SseEvent> {
