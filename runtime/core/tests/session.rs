@@ -116,11 +116,11 @@ fn run(spec: CellSpec, script: impl Fn(u32) -> Vec<Act>) -> (Session, Lines, usi
             match future.pop_first().unwrap().1 {
                 Happens::Connected(conn) => session.handle_connected(now, conn, &mut sink),
                 Happens::Received(conn, bytes) => {
-                    session.handle_received(now.into(), conn, bytes, &mut sink)
+                    session.handle_received(now.into(), conn, bytes, &mut sink);
                 }
                 Happens::Eof(conn) => session.handle_eof(now.into(), conn, &mut sink),
                 Happens::Failed(conn, op, errno) => {
-                    session.handle_failed(now, conn, op, errno, &mut sink)
+                    session.handle_failed(now, conn, op, errno, &mut sink);
                 }
             }
         }
