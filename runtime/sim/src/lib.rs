@@ -8,7 +8,13 @@
 pub mod engine;
 #[cfg(target_os = "linux")]
 pub mod http;
+mod peer;
+mod virtual_driver;
+mod virtual_net;
 
 pub use engine::{
     ConfigError, ConnId, Engine, EngineConfig, EngineOutput, Fault, FaultRule, Percent,
 };
+pub use peer::{Peer, WriteStamp};
+pub use virtual_driver::VirtualDriver;
+pub use virtual_net::{ProbeAnswer, Segments, VirtualLink, VirtualNet};

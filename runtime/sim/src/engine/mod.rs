@@ -3,7 +3,7 @@
 mod answer;
 mod api;
 mod config;
-mod draw;
+pub(crate) mod draw;
 mod duration;
 mod fault;
 mod head;
