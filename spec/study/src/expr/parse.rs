@@ -692,7 +692,8 @@ impl<'a> Parser<'a> {
         };
         let text = self.input.text;
         let spaced = text[..token.start].ends_with(' ') && text[token.end..].starts_with(' ');
-        if spaced {
+        let is_last = self.at + 1 == self.tokens.len();
+        if spaced || is_last {
             return Ok(());
         }
         let span = self.here();
