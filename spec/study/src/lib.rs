@@ -3,6 +3,7 @@
 pub mod ast;
 pub mod diagnostic;
 pub mod expr;
+pub mod inherit;
 pub mod lower;
 pub mod source;
 pub mod suggest;

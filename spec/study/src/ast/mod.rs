@@ -1,7 +1,7 @@
 //! The typed study: every scalar typed by its place.
 //!
 //! What a file says and no more: `like`, `same_as` and defaults are not applied, names are not
-//! resolved. Equality ignores
+//! resolved; [`crate::inherit`] merges an entry with the one that it is `like`. Equality ignores
 //! spans and the order of a section's entries.
 
 mod decide;

@@ -150,7 +150,7 @@ impl Diagnostic {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
-    known: BTreeSet<(&'static str, Span)>,
+    known: BTreeSet<(&'static str, Span, String)>,
     left_out: usize,
 }
 
@@ -163,14 +163,15 @@ impl Diagnostics {
     /// The most diagnostics that one run keeps; further ones are counted.
     pub const MAX: usize = 1_000;
 
-    /// Adds one, unless the same code was already reported at the same place.
+    /// Adds one, unless the same was already reported at the same place.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.len() == Self::MAX {
             self.left_out += 1;
-        } else if self
-            .known
-            .insert((diagnostic.code.id, diagnostic.primary.span))
-        {
+            return;
+        }
+        let message = diagnostic.message.clone();
+        let key = (diagnostic.code.id, diagnostic.primary.span, message);
+        if self.known.insert(key) {
             self.list.push(diagnostic);
         }
     }

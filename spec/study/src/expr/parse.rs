@@ -86,7 +86,7 @@ pub fn parse_name(input: Input<'_>) -> Parsed<Name> {
         return Err(Box::new(if fixed.is_empty() {
             diagnostic
         } else {
-            diagnostic.help_edit("did you mean this?", input.span, fixed)
+            diagnostic.help_edit(format!("did you mean `{fixed}`?"), input.span, fixed)
         }));
     }
     if RESERVED.contains(&text) {

@@ -264,7 +264,11 @@ fn unknown_unit(number: &str, spelling: &str, span: Span) -> Diagnostic {
     at(format!(
         "`{spelling}` is no unit; `{number}{meant}` has one"
     ))
-    .help_edit("did you mean this?", span, format!("{number}{meant}"))
+    .help_edit(
+        format!("did you mean `{number}{meant}`?"),
+        span,
+        format!("{number}{meant}"),
+    )
 }
 
 fn check_case(input: &Input<'_>, word: &str, start: usize) -> Result<(), Box<Diagnostic>> {

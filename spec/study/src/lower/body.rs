@@ -10,8 +10,7 @@ use crate::tree::{Node, NodeKind, Scalar, Style};
 
 /// Plain words that are a truth value, nothing or no number to some readers of YAML.
 const DOUBTFUL: &[&str] = &[
-    "yes", "no", "on", "off", "y", "n", "true", "false", "null", "~", ".nan", ".inf", "-.inf",
-    "+.inf",
+    "yes", "no", "on", "off", "true", "false", "null", "~", ".nan", ".inf", "-.inf", "+.inf",
 ];
 
 impl Lowering<'_> {
