@@ -4,6 +4,19 @@
 //! also owns the clock. It knows nothing of the study language and no statistics: it executes what
 //! is written, records what happens, and decides nothing.
 
+mod address;
+mod claims;
+mod mask;
+mod recorder;
+mod render;
+mod run;
 mod servers;
+mod wall;
 
+pub use address::Base;
+pub use mask::{MaskingWriter, Secrets};
+pub use recorder::{Backpressure, Recorder, RecorderEnd, SEGMENTS};
+pub use render::{RenderError, RenderedCell, render_cell};
+pub use run::{Execution, RunEvent, RunIdentity, RunOutcome, execute};
 pub use servers::{Servers, StartServer, Started, Stopped, WorldFailure};
+pub use wall::{SystemWall, VirtualWall, Wall};

@@ -45,7 +45,7 @@ impl Kind {
 }
 
 /// A stable code such as `E0206`, its title and its page.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Code {
     /// `E` (error) or `W` (warning) and four digits.
     pub id: &'static str,
@@ -80,14 +80,6 @@ impl Code {
         Some(fenced.split_once("```")?.0)
     }
 }
-
-impl PartialEq for Code {
-    fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
-    }
-}
-
-impl Eq for Code {}
 
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -155,6 +155,24 @@ impl Plan {
         self.requests.get(n as usize)
     }
 
+    /// Environment variables whose values are secret: keys and headers given by name.
+    pub fn secret_names(&self) -> Vec<&str> {
+        let arms = self.arms.iter().flat_map(|arm| {
+            arm.key_env
+                .iter()
+                .map(String::as_str)
+                .chain(env_names(&arm.headers))
+        });
+        let classes = self
+            .requests
+            .iter()
+            .flat_map(|class| env_names(&class.headers));
+        let mut names: Vec<&str> = arms.chain(classes).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Whether executing the plan starts a program.
     pub fn starts_commands(&self) -> bool {
         self.arms
@@ -184,6 +202,13 @@ impl Plan {
         hashes.dedup();
         hashes
     }
+}
+
+fn env_names(headers: &[(String, HeaderText)]) -> impl Iterator<Item = &str> {
+    headers.iter().filter_map(|(_, value)| match value {
+        HeaderText::Env(name) => Some(name.as_str()),
+        HeaderText::Text(_) => None,
+    })
 }
 
 /// Which driver a plan wants.
@@ -374,6 +399,13 @@ pub struct Cell {
     pub record: RecordLevel,
     /// Which time a receive carries.
     pub receive: Receive,
+}
+
+impl Cell {
+    /// The id of a request: `<prefix>-<index, five digits or more>`.
+    pub fn request_id(&self, index: usize) -> String {
+        format!("{}-{index:05}", self.id_prefix)
+    }
 }
 
 /// When a cell's requests are sent.
