@@ -78,8 +78,9 @@ pub enum SocketOp {
 
 /// One cell as a state machine.
 ///
-/// After every `handle_*` call a driver polls [`Session::poll_output`] until it yields nothing, then
-/// waits until [`Session::poll_timeout`] at the latest.
+/// After a `handle_*` call a driver polls [`Session::poll_output`] until it yields nothing, at once
+/// where [`Session::has_output`] says so and otherwise at the end of its batch of completions. Then
+/// it waits until [`Session::poll_timeout`] at the latest.
 #[derive(Debug)]
 pub struct Session {
     spec: Arc<CellSpec>,
@@ -166,6 +167,12 @@ impl Session {
             }
         }
         None
+    }
+
+    /// Whether an output waits, or a request may be admitted at once: a driver asks this between
+    /// the completions of one batch, where polling after each would cost a reading of the clock.
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty() || (self.origin.is_some() && self.load.can_admit())
     }
 
     /// The next instant at which `handle_timeout` or `poll_output` has something to do.
