@@ -3,15 +3,18 @@
 //! The types carry a span on every node. Equality of the nodes ignores spans, so two studies that
 //! differ in layout alone have equal trees. The grammar is in `docs/language.md`.
 
+mod load;
+mod name;
 mod parse;
 mod quantity;
+mod sentence;
 #[cfg(test)]
 mod tests;
 mod token;
 
+pub use name::parse_name;
 pub use parse::{
-    Parsed, parse_call, parse_cell, parse_expr, parse_key, parse_load, parse_name, parse_sentence,
-    parse_value,
+    Parsed, parse_call, parse_cell, parse_expr, parse_key, parse_load, parse_sentence, parse_value,
 };
 pub use quantity::{Dimension, Per, Quantity, Unit};
 

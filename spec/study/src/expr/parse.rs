@@ -5,12 +5,11 @@ use assize_codes as codes;
 use super::quantity::Quantity;
 use super::token::{Input, RESERVED, Token, TokenKind, tokens};
 use super::{
-    Arg, Args, BinaryOp, Call, CellRef, Claim, Expr, ExprKind, Highest, LetKey, Load, Name, Origin,
-    Param, ParamType, Phrase, Sentence, Stage, Subset, Turns, Value,
+    Arg, Args, BinaryOp, Call, CellRef, Expr, ExprKind, Highest, LetKey, Load, Name, Origin,
+    Phrase, Sentence, Subset, Turns, Value,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::{Span, Spanned};
-use crate::suggest::nearest;
 
 /// What is parsed, or the one thing that is wrong with it.
 pub type Parsed<T> = Result<T, Box<Diagnostic>>;
@@ -67,68 +66,7 @@ pub fn parse_key(input: Input<'_>) -> Parsed<LetKey> {
     whole(input, Parser::key)
 }
 
-/// A name alone, not reserved.
-pub fn parse_name(input: Input<'_>) -> Parsed<Name> {
-    let text = input.text;
-    let fault = |message: String| Diagnostic::new(codes::E0201, input.span, message);
-    if text.len() > 64 {
-        return Err(Box::new(
-            fault(format!(
-                "`{}…` is longer than 64 letters",
-                &prefix(text, 24)
-            ))
-            .help("shorten it; `label:` holds what is shown"),
-        ));
-    }
-    if let Some(fixed) = mend_name(text) {
-        let diagnostic = fault(format!("`{text}` is no name"))
-            .note("a name is lower case: letters, digits, `_`, single dashes, a letter first");
-        return Err(Box::new(if fixed.is_empty() {
-            diagnostic
-        } else {
-            diagnostic.help_edit(format!("did you mean `{fixed}`?"), input.span, fixed)
-        }));
-    }
-    if RESERVED.contains(&text) {
-        return Err(Box::new(
-            Diagnostic::new(
-                codes::E0202,
-                input.span,
-                format!("`{text}` is a word of the language and cannot be a name"),
-            )
-            .help("choose another name"),
-        ));
-    }
-    Ok(Name::new(text, input.span))
-}
-
-/// The nearest form that is a name; none where the text is one, empty where nothing is near.
-fn mend_name(text: &str) -> Option<String> {
-    let mut parts = text.split('-');
-    let plain = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
-    };
-    if text.starts_with(|c: char| c.is_ascii_lowercase()) && parts.all(plain) {
-        return None;
-    }
-    let lower: String = text
-        .chars()
-        .map(|c| match c {
-            'a'..='z' | '0'..='9' | '_' => c,
-            'A'..='Z' => c.to_ascii_lowercase(),
-            _ => '-',
-        })
-        .collect();
-    let joined: Vec<&str> = lower.split('-').filter(|part| !part.is_empty()).collect();
-    let mended = joined.join("-");
-    let is_name = mended.starts_with(|c: char| c.is_ascii_lowercase());
-    Some(if is_name { mended } else { String::new() })
-}
-
-fn prefix(text: &str, length: usize) -> String {
+pub(super) fn prefix(text: &str, length: usize) -> String {
     text.chars().take(length).collect()
 }
 
@@ -148,227 +86,24 @@ fn whole<'a, T>(input: Input<'a>, rule: impl FnOnce(&mut Parser<'a>) -> Parsed<T
     }
 }
 
-struct Parser<'a> {
-    input: Input<'a>,
+pub(super) struct Parser<'a> {
+    pub(super) input: Input<'a>,
     tokens: Vec<Token>,
-    at: usize,
+    pub(super) at: usize,
     depth: usize,
     /// In `keeps within 2% of fa3` the `of` ends the margin and selects no class.
-    of_ends: bool,
+    pub(super) of_ends: bool,
 }
 
 impl<'a> Parser<'a> {
-    fn sentence(&mut self) -> Parsed<Sentence> {
-        let start = self.position();
-        let candidate = self.name("an arm")?;
-        let claim = match self.word() {
-            Some("beats") => self.beats()?,
-            Some("keeps") => self.keeps()?,
-            Some("holds") => self.holds()?,
-            _ => {
-                return Err(Box::new(
-                    Diagnostic::new(
-                        codes::E0115,
-                        self.here(),
-                        format!("a hypothesis goes on with `beats`, `keeps` or `holds`{}", self.found()),
-                    )
-                    .help("write `A beats B on METRIC in CELL`, `A keeps within 2% of B on METRIC in CELL` or `A holds METRIC in CELL >= VALUE`"),
-                ));
-            }
-        };
-        Ok(Sentence {
-            candidate,
-            claim,
-            span: self.span_from(start),
-        })
-    }
-
-    fn beats(&mut self) -> Parsed<Claim> {
-        self.at += 1;
-        let control = self.name("the other arm")?;
-        if self.take_word("by") {
-            let margin = self.sum()?;
-            self.expect_word("on", "and then the metric")?;
-            let metric = self.metric()?;
-            return Ok(Claim::BeatsBy {
-                control,
-                margin,
-                metric,
-            });
-        }
-        self.expect_word("on", "and then the metric")?;
-        let metric = self.metric()?;
-        let mut gain = None;
-        if self.take_symbol(",") {
-            for word in ["median", "gain", "at", "least"] {
-                self.expect_word(word, "as in `, median gain at least 5%`")?;
-            }
-            gain = Some(self.sum()?);
-        }
-        Ok(Claim::Beats {
-            control,
-            metric,
-            gain,
-        })
-    }
-
-    fn keeps(&mut self) -> Parsed<Claim> {
-        self.at += 1;
-        self.expect_word("within", "and then a margin")?;
-        self.of_ends = true;
-        let margin = self.sum();
-        self.of_ends = false;
-        let margin = margin?;
-        self.expect_word("of", "and then the other arm")?;
-        let control = self.name("the other arm")?;
-        self.expect_word("on", "and then the metric")?;
-        let metric = self.metric()?;
-        Ok(Claim::KeepsWithin {
-            margin,
-            control,
-            metric,
-        })
-    }
-
-    fn holds(&mut self) -> Parsed<Claim> {
-        self.at += 1;
-        let condition = self.compare()?;
-        if !matches!(&condition.kind, ExprKind::Binary { op, .. } if op.value.is_comparison()) {
-            return Err(Box::new(
-                Diagnostic::new(
-                    codes::E0115,
-                    condition.span,
-                    "`holds` wants a comparison, and this is a value",
-                )
-                .help("say what must be reached: `holds attainment(ttft from intended <= 2s) in steady >= 95%`"),
-            ));
-        }
-        Ok(Claim::Holds { condition })
-    }
-
-    fn metric(&mut self) -> Parsed<Expr> {
+    pub(super) fn metric(&mut self) -> Parsed<Expr> {
         match self.peek().map(|token| token.kind) {
             Some(TokenKind::Name) => self.named(),
             _ => Err(self.expected("a metric")),
         }
     }
 
-    fn value(&mut self) -> Parsed<Value> {
-        let expr = self.expr()?;
-        if !matches!(self.word(), Some("with" | "for" | "then")) {
-            return Ok(Value::Expr(expr));
-        }
-        let span = expr.span;
-        let Some(first) = Value::Expr(expr).as_load() else {
-            return Err(Box::new(
-                Diagnostic::new(
-                    codes::E0114,
-                    span,
-                    format!("`{}` is no arrival process", self.slice(span)),
-                )
-                .help("a stage begins with a process: `poisson(4/s) for 60s`"),
-            ));
-        };
-        let process = first.stages.into_iter().map(|stage| stage.process).next();
-        let Some(process) = process else {
-            return Err(self.expected("a stage"));
-        };
-        let mut stages = vec![self.stage(process)?];
-        while self.take_word("then") {
-            let process = self.call()?;
-            stages.push(self.stage(process)?);
-        }
-        let end = stages.last().map_or(span, |stage| stage.span);
-        Ok(Value::Load(Load {
-            stages,
-            span: span.to(end),
-        }))
-    }
-
-    fn stage(&mut self, process: Call) -> Parsed<Stage> {
-        let mut span = process.span;
-        let mut with = None;
-        if self.take_word("with") {
-            let call = self.call()?;
-            span = span.to(call.span);
-            with = Some(call);
-        }
-        let mut lasts = None;
-        if self.take_word("for") {
-            let sum = self.sum()?;
-            span = span.to(sum.span);
-            lasts = Some(sum);
-        }
-        Ok(Stage {
-            process,
-            with,
-            lasts,
-            span,
-        })
-    }
-
-    fn call(&mut self) -> Parsed<Call> {
-        let start = self.position();
-        let name = self.name("a name")?;
-        let args = self.args()?;
-        Ok(Call {
-            name,
-            args,
-            span: self.span_from(start),
-        })
-    }
-
-    fn key(&mut self) -> Parsed<LetKey> {
-        let start = self.position();
-        let name = self.name("a name")?;
-        let mut params = Vec::new();
-        if self.take_symbol("(") {
-            loop {
-                params.push(self.param()?);
-                if !self.take_symbol(",") {
-                    break;
-                }
-            }
-            self.expect_symbol(")")?;
-        }
-        Ok(LetKey {
-            name,
-            params,
-            span: self.span_from(start),
-        })
-    }
-
-    fn param(&mut self) -> Parsed<Param> {
-        let name = self.name("a parameter")?;
-        let place = self.here();
-        let word = self.word();
-        let found = word.and_then(|word| {
-            ParamType::WORDS
-                .iter()
-                .find(|(known, _)| *known == word)
-                .map(|(_, ty)| *ty)
-        });
-        if let Some(ty) = found {
-            self.at += 1;
-            return Ok(Param {
-                name,
-                ty: Spanned::new(ty, place),
-            });
-        }
-        let types: Vec<&str> = ParamType::WORDS.iter().map(|(word, _)| *word).collect();
-        let diagnostic = Diagnostic::new(
-            codes::E0114,
-            place,
-            format!("the parameter `{name}` has no type{}", self.found()),
-        );
-        let near = word.and_then(|word| nearest(word, types.iter().copied()));
-        Err(Box::new(match near {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-            None => diagnostic.help(format!("the types are {}", types.join(" "))),
-        }))
-    }
-
-    fn expr(&mut self) -> Parsed<Expr> {
+    pub(super) fn expr(&mut self) -> Parsed<Expr> {
         self.enter()?;
         let mut left = self.conj()?;
         while let Some(op) = self.take_op(&[("or", BinaryOp::Or)]) {
@@ -388,7 +123,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    fn compare(&mut self) -> Parsed<Expr> {
+    pub(super) fn compare(&mut self) -> Parsed<Expr> {
         let left = self.sum()?;
         let Some(op) = self.take_op(&[
             ("<=", BinaryOp::LessOrEqual),
@@ -404,7 +139,7 @@ impl<'a> Parser<'a> {
         Ok(binary(op, left, right))
     }
 
-    fn sum(&mut self) -> Parsed<Expr> {
+    pub(super) fn sum(&mut self) -> Parsed<Expr> {
         let mut left = self.product()?;
         loop {
             self.check_spaces()?;
@@ -590,7 +325,7 @@ impl<'a> Parser<'a> {
         Ok(Subset::Class(self.name("a request class")?))
     }
 
-    fn args(&mut self) -> Parsed<Option<Args>> {
+    pub(super) fn args(&mut self) -> Parsed<Option<Args>> {
         let start = self.position();
         if !self.take_symbol("(") {
             return Ok(None);
@@ -641,7 +376,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn name(&mut self, what: &str) -> Parsed<Name> {
+    pub(super) fn name(&mut self, what: &str) -> Parsed<Name> {
         let place = self.here();
         let Some(word) = self.word() else {
             return Err(self.expected(what));
@@ -719,7 +454,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.at)
     }
 
-    fn word(&self) -> Option<&'a str> {
+    pub(super) fn word(&self) -> Option<&'a str> {
         self.word_after(0)
     }
 
@@ -728,13 +463,13 @@ impl<'a> Parser<'a> {
         (token.kind == TokenKind::Name).then(|| &self.input.text[token.start..token.end])
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
         let found = self.word() == Some(word);
         self.at += usize::from(found);
         found
     }
 
-    fn take_symbol(&mut self, symbol: &str) -> bool {
+    pub(super) fn take_symbol(&mut self, symbol: &str) -> bool {
         let found = matches!(
             self.peek().map(|token| token.kind),
             Some(TokenKind::Symbol(written)) if written == symbol
@@ -752,7 +487,7 @@ impl<'a> Parser<'a> {
         Some(Spanned::new(*op, place))
     }
 
-    fn expect_word(&mut self, word: &str, then: &str) -> Parsed<()> {
+    pub(super) fn expect_word(&mut self, word: &str, then: &str) -> Parsed<()> {
         if self.take_word(word) {
             return Ok(());
         }
@@ -766,7 +501,7 @@ impl<'a> Parser<'a> {
         ))
     }
 
-    fn expect_symbol(&mut self, symbol: &'static str) -> Parsed<()> {
+    pub(super) fn expect_symbol(&mut self, symbol: &'static str) -> Parsed<()> {
         if self.take_symbol(symbol) {
             return Ok(());
         }
@@ -776,7 +511,7 @@ impl<'a> Parser<'a> {
         Err(self.expected(&format!("`{symbol}`")))
     }
 
-    fn expected(&self, what: &str) -> Box<Diagnostic> {
+    pub(super) fn expected(&self, what: &str) -> Box<Diagnostic> {
         Box::new(Diagnostic::new(
             codes::E0114,
             self.here(),
@@ -810,7 +545,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn found(&self) -> String {
+    pub(super) fn found(&self) -> String {
         match self.peek() {
             Some(token) => format!(
                 ", and `{}` was found",
@@ -820,13 +555,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn position(&self) -> usize {
+    pub(super) fn position(&self) -> usize {
         self.peek()
             .map_or(self.input.text.trim_end().len(), |token| token.start)
     }
 
     /// The place of the next token, or of the end.
-    fn here(&self) -> Span {
+    pub(super) fn here(&self) -> Span {
         match self.peek() {
             Some(token) => self.input.place(token.start, token.end),
             None => {
@@ -837,7 +572,7 @@ impl<'a> Parser<'a> {
     }
 
     /// From a byte of the text to the end of the last token taken.
-    fn span_from(&self, start: usize) -> Span {
+    pub(super) fn span_from(&self, start: usize) -> Span {
         let end = self
             .at
             .checked_sub(1)
@@ -846,7 +581,7 @@ impl<'a> Parser<'a> {
         self.input.place(start, end.max(start))
     }
 
-    fn slice(&self, span: Span) -> &'a str {
+    pub(super) fn slice(&self, span: Span) -> &'a str {
         let Some(base) = self.input.start else {
             return self.input.text;
         };
