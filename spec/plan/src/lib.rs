@@ -21,8 +21,8 @@ pub use canonical::{CanonicalError, MAX_SAFE_INTEGER, to_canonical_json};
 pub use hash::Hash;
 pub use model::{
     Arm, ArmTarget, Cell, Comparison, Connections, DriverChoice, Engine, Expectation, External,
-    HeaderText, Interrupted, Limits, Load, NamedValue, OrderTable, Plan, PlanError, Receive,
-    RecordLevel, RequestClass, Unit,
+    HeaderText, Interrupted, Limits, Load, NamedValue, OrderTable, Panel, PanelTokens, Plan,
+    PlanError, Receive, RecordLevel, RequestClass, Unit,
 };
 pub use objects::{ObjectError, ServerDef, ServerKind, SimServer, TraceObject};
 pub use rules::{

@@ -36,6 +36,8 @@ pub struct Plan {
     pub values: Vec<NamedValue>,
     /// What is compared.
     pub arms: Vec<Arm>,
+    /// The panels of prompts, with what is known of their lengths.
+    pub panels: Vec<Panel>,
     /// What is sent; one entry for each class and set of arms that send the same bytes.
     pub requests: Vec<RequestClass>,
     /// How arms and cells were put in order, with the counts that show the balance.
@@ -307,6 +309,32 @@ pub enum HeaderText {
     Env(String),
 }
 
+/// A panel of prompts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Panel {
+    /// The study's name for it.
+    pub name: String,
+    /// How many prompts it has.
+    pub prompts: u32,
+    /// Whether its token ids were drawn.
+    pub synthetic: bool,
+    /// What is known of the prompts' lengths.
+    pub tokens: Option<PanelTokens>,
+}
+
+/// The lengths of a panel's prompts, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PanelTokens {
+    /// The shortest.
+    pub fewest: u32,
+    /// The longest.
+    pub most: u32,
+    /// Whether the plan's own token ids prove it; else the author declared it.
+    pub proved: bool,
+}
+
 /// One class of requests as rendered for a set of arms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -501,6 +529,8 @@ pub struct OrderTable {
     pub cells: Vec<Vec<String>>,
     /// Largest minus smallest count of (arm, position).
     pub position_spread: u32,
+    /// Largest minus smallest count of (arm, position, order of the cells).
+    pub position_in_cell_order_spread: u32,
     /// Largest minus smallest count of immediate successions of two arms.
     pub succession_spread: u32,
 }
