@@ -45,7 +45,7 @@ pub fn cell_orders(
 ) -> Vec<Vec<usize>> {
     let one = |block: usize| match order {
         CellOrder::Fixed => (0..cells).collect(),
-        CellOrder::Alternating if block % 2 == 0 => (0..cells).collect(),
+        CellOrder::Alternating if block.is_multiple_of(2) => (0..cells).collect(),
         CellOrder::Alternating => (0..cells).rev().collect(),
         CellOrder::Rotating => rotated(cells, block),
         CellOrder::Shuffled => shuffled(Purpose::CellOrder, cells, base_seed + block as u128),

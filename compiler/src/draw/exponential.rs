@@ -16,7 +16,7 @@ const NS: u128 = 1_000_000_000;
 /// 60 bits of it; the error is below 2^−58.
 pub fn neg_ln_q64(word: u64) -> Q64 {
     let k = u128::from(word) + 1;
-    let exponent = 127 - k.leading_zeros();
+    let exponent = k.ilog2();
     let mut mantissa = if exponent > 63 {
         k >> (exponent - 63)
     } else {

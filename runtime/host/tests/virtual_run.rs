@@ -169,6 +169,7 @@ fn bundle() -> Bundle {
             headers: vec![],
             discloses: None,
         }],
+        panels: vec![],
         requests: vec![RequestClass {
             n: 0,
             name: "generate".into(),
