@@ -41,6 +41,7 @@ fn a_plain_stream_is_valid() {
 fn what_is_no_chunk_is_malformed() {
     for event in [
         "{",
+        "null",
         "[]",
         "1",
         "\"[DONE]\"",
@@ -67,14 +68,13 @@ fn what_is_no_chunk_is_malformed() {
 #[test]
 fn what_says_nothing_does_no_harm() {
     for event in [
-        "null",
         "{}",
         r#"{"choices":null,"usage":null,"error":null}"#,
         r#"{"choices":[{"index":0}]}"#,
         r#"{"choices":[{"index":0,"delta":null,"finish_reason":null}]}"#,
         r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#,
         r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0}]},"token_ids":[]}]}"#,
-        r#"{"object":["x"],"created":1e999}"#,
+        r#"{"object":["x"],"created":1e999,"id":99999999999999999999999}"#,
     ] {
         let completion = stream(&PLAIN, &[event, A, STOP, DONE]);
         assert_eq!(completion.flaw, None, "{event}");
@@ -88,7 +88,7 @@ fn errors_come_in_several_shapes() {
         r#"{"error":"out of memory"}"#,
         r#"{"error":{"message":"x","code":500}}"#,
         r#"{"error":{}}"#,
-        r#"{"object":"error","message":"x","code":400}"#,
+        r#"{"choices":[{"index":0,"text":"","finish_reason":"error"}]}"#,
     ] {
         let found = flaw(&PLAIN, &[A, event, DONE]);
         assert_eq!(found, Some((Invalid::ErrorEvent, Some(1))), "{event}");

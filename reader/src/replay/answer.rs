@@ -9,13 +9,16 @@ use super::sse;
 pub struct Answer {
     /// The HTTP layer.
     pub response: Response,
-    /// The place in the received stream of the byte that completed each event.
+    /// The place in the received stream of the byte that completed each event of an event stream,
+    /// whatever its status and whatever it means.
     pub event_places: Vec<usize>,
+    /// The numbers of the events whose data is exactly `[DONE]`.
+    pub done_events: Vec<usize>,
     /// Comment lines between the events.
     pub comments: u64,
     /// Whether the body ended inside an event.
     pub truncated_event: bool,
-    /// What the events, or the whole body, mean.
+    /// What the events, or the whole body, mean; without events where nothing was to be understood.
     pub completion: Completion,
     /// Whether a coding other than identity was applied, which nobody asked for.
     pub encoded: bool,
@@ -23,48 +26,37 @@ pub struct Answer {
 
 /// Reads what was received for one request.
 ///
-/// An encoded answer, or one whose status or type is wrong, is framed and not read further.
+/// An encoded answer, or one whose status or type is wrong, is framed and not understood.
 pub fn read_answer(stream: &[u8], eof: bool, asked: &Asked, limits: &Limits) -> Answer {
     let response = http::read_response(stream, eof, limits);
     let encoded = is_encoded(&response, stream);
     let flaw = status_flaw(&response, stream, asked);
-    if encoded || flaw.is_some() || response.head.is_none() {
-        let mut completion = openai::read_stream(&[], asked, false);
-        completion.flaw = flaw;
-        return Answer::unread(response, completion, encoded);
-    }
-    let ended = response.is_complete();
     let body = response.body.bytes(stream);
-    if !asked.stream {
-        let completion = if ended {
-            openai::read_whole(&body, asked)
-        } else {
-            openai::read_stream(&[], asked, false)
-        };
-        return Answer::unread(response, completion, encoded);
-    }
-    let decoded = sse::decode(&body);
+    let ended = response.is_complete();
+    let decoded = if is_event_stream(&response, stream) {
+        sse::decode(&body)
+    } else {
+        sse::SseStream::default()
+    };
+    let is_understood = !encoded && flaw.is_none() && response.head.is_some();
+    let mut completion = match (is_understood, asked.stream) {
+        (true, true) => openai::read_stream(&decoded.events, asked, ended),
+        (true, false) if ended => openai::read_whole(&body, asked),
+        _ => openai::read_stream(&[], asked, false),
+    };
+    completion.flaw = flaw.or(completion.flaw);
     let place = |event: &sse::SseEvent<'_>| response.body.place(event.completed_at);
+    let is_done = |event: &sse::SseEvent<'_>| event.data.as_ref() == b"[DONE]";
     Answer {
         event_places: decoded.events.iter().filter_map(place).collect(),
+        done_events: (0..decoded.events.len())
+            .filter(|number| is_done(&decoded.events[*number]))
+            .collect(),
         comments: decoded.comments,
         truncated_event: ended && decoded.pending_at_eof,
-        completion: openai::read_stream(&decoded.events, asked, ended),
+        completion,
         encoded,
         response,
-    }
-}
-
-impl Answer {
-    fn unread(response: Response, completion: Completion, encoded: bool) -> Answer {
-        Answer {
-            response,
-            event_places: Vec::new(),
-            comments: 0,
-            truncated_event: false,
-            completion,
-            encoded,
-        }
     }
 }
 

@@ -129,12 +129,14 @@ pub enum FaultKind {
     BadTransferEncoding,
     /// Both `Content-Length` and `Transfer-Encoding`.
     AmbiguousFraming,
-    /// A chunk-size line is not hexadecimal digits with an optional extension, or is too long.
+    /// A chunk-size line is not hexadecimal digits with an optional extension.
     BadChunkSize,
     /// A chunk's data is not followed by CRLF.
     BadChunk,
-    /// A line of the trailer section is no field, or the section is too long.
+    /// A line of the trailer section is no field.
     BadTrailer,
+    /// A chunk-size line or the trailer section is longer, or has more fields, than the limits allow.
+    FramingLimit,
     /// The connection ended before the message did.
     IncompleteBody,
 }
@@ -155,6 +157,7 @@ impl FaultKind {
             FaultKind::BadChunkSize => "bad_chunk_size",
             FaultKind::BadChunk => "bad_chunk",
             FaultKind::BadTrailer => "bad_trailer",
+            FaultKind::FramingLimit => "framing_limit",
             FaultKind::IncompleteBody => "incomplete_body",
         }
     }

@@ -101,7 +101,7 @@ pub enum EventKind {
     Done,
     /// A named ping.
     Ping,
-    /// An error object, or an event named `error`.
+    /// An error object, an event named `error`, or a choice that finished by `error`.
     Error,
     /// Anything at all after `[DONE]`; nothing of it counts.
     AfterDone,
@@ -265,17 +265,14 @@ fn read_event(event: &SseEvent<'_>, choices: u32) -> (EventMeaning, Option<Said>
     if data == b"[DONE]" {
         return plain(EventKind::Done);
     }
-    match data.trim_ascii() {
-        b"[DONE]" => return plain(EventKind::Malformed("blanks around [DONE]")),
-        // llama.cpp opens the stream of a batch with it; it says nothing and costs nothing.
-        b"null" => return plain(EventKind::NoChoice),
-        _ => {}
+    if data.trim_ascii() == b"[DONE]" {
+        return plain(EventKind::Malformed("blanks around [DONE]"));
     }
     let chunk = match parse(data) {
         Ok(chunk) => chunk,
         Err(why) => return plain(EventKind::Malformed(why)),
     };
-    if chunk.error || chunk.object {
+    if chunk.error {
         return plain(EventKind::Error);
     }
     let usage = chunk.usage.map(|Object(usage)| usage);
@@ -296,8 +293,13 @@ fn read_event(event: &SseEvent<'_>, choices: u32) -> (EventMeaning, Option<Said>
     }
     let index = choice.index;
     let said = Said::of(choice);
+    let is_error = matches!(&said.finish, Some(Finish::Unsupported(reason)) if reason == "error");
     let meaning = EventMeaning {
-        kind: EventKind::Choice,
+        kind: if is_error {
+            EventKind::Error
+        } else {
+            EventKind::Choice
+        },
         choice: Some(index),
         token_bearing: said.has_output()
             || said.token_ids.as_ref().is_some_and(|ids| !ids.is_empty()),
@@ -530,7 +532,7 @@ impl<'a> Reader<'a> {
             Ok(chunk) => chunk,
             Err(why) => return self.note_end(Invalid::MalformedEvent, why),
         };
-        if chunk.error || chunk.object {
+        if chunk.error {
             return self.note_end(Invalid::ErrorEvent, "the server's error");
         }
         for Object(choice) in chunk.choices.unwrap_or_default() {

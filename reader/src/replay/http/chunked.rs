@@ -21,7 +21,7 @@ pub(super) fn read_chunks(
                 start: data,
                 limits,
                 fault: FaultKind::BadTrailer,
-                limit_fault: FaultKind::BadTrailer,
+                limit_fault: FaultKind::FramingLimit,
                 part: Part::Body,
             };
             let (fields, end) = section.read_fields(data)?;
@@ -81,7 +81,8 @@ fn read_size(stream: &[u8], at: usize, limits: &Limits) -> Result<(u64, usize), 
         }
         Some(Line::Short { .. }) => Err(Stop::Short(Part::Body)),
         Some(Line::Bare { at }) => Err(refused(at)),
-        Some(Line::Whole { .. }) | None => Err(refused(at)),
+        Some(Line::Whole { .. }) => Err(refused(at)),
+        None => Err(Stop::fault(FaultKind::FramingLimit, end)),
     }
 }
 

@@ -37,8 +37,6 @@ pub(super) struct Chunk {
     pub(super) usage: Option<Object<Usage>>,
     #[serde(default, deserialize_with = "is_there")]
     pub(super) error: bool,
-    #[serde(default, deserialize_with = "says_error")]
-    pub(super) object: bool,
 }
 
 #[derive(Debug, serde::Deserialize)]
@@ -86,51 +84,4 @@ pub struct Usage {
 /// Whether a value is there and not null.
 fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Option::<IgnoredAny>::deserialize(deserializer).map(|value| value.is_some())
-}
-
-/// Whether a value is the text `error`; any other value of any type is none of our business.
-fn says_error<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    struct Text;
-    impl<'de> Visitor<'de> for Text {
-        type Value = bool;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("any value")
-        }
-
-        fn visit_str<E>(self, value: &str) -> Result<bool, E> {
-            Ok(value == "error")
-        }
-
-        fn visit_unit<E>(self) -> Result<bool, E> {
-            Ok(false)
-        }
-
-        fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-            Ok(false)
-        }
-
-        fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
-            Ok(false)
-        }
-
-        fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
-            Ok(false)
-        }
-
-        fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
-            Ok(false)
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok(false)
-        }
-
-        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-            while seq.next_element::<IgnoredAny>()?.is_some() {}
-            Ok(false)
-        }
-    }
-    deserializer.deserialize_any(Text)
 }
