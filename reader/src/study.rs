@@ -160,7 +160,7 @@ fn result_of(plan: &Plan, unit: &Unit, cell: &Cell, reading: &CellReading) -> Ce
             .take(LISTED_FAILURES)
             .map(|record| FailedRequest {
                 index: record.index,
-                id: format!("{}-{:05}", cell.id_prefix, record.index),
+                id: cell.request_id(record.index as usize),
                 outcome: record.outcome.name(),
                 phase: record.phase.word(),
                 why: record.why,

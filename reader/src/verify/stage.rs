@@ -384,7 +384,7 @@ impl<'a> Stage<'a> {
     }
 
     fn id(&self, req: u32) -> String {
-        format!("{}-{req:05}", self.scene.cell.id_prefix)
+        self.scene.cell.request_id(req as usize)
     }
 
     fn instants(&self, record: &WireRecord<'_>) -> Instants {

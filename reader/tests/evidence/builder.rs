@@ -165,6 +165,7 @@ impl Study {
             compare: Vec::new(),
             external: Vec::new(),
             limits: Limits::default(),
+            panels: Vec::new(),
         };
         (plan, objects)
     }
