@@ -1,6 +1,6 @@
-//! The engine on a real port: one thread, epoll, and deadlines in nanoseconds.
+//! A peer on a real port: one thread, epoll, and deadlines in nanoseconds.
 //!
-//! This module owns the sockets and the clock of a simulated engine. Its cost is part of every
+//! This module owns the sockets and the clock of a simulated engine or a scripted peer. Its cost is part of every
 //! figure that Assize measures about itself, so it makes one wait, one clock read and one timer
 //! call a round, and one write for each connection that has something to say. Deadlines are
 //! absolute and wait in a timerfd, which the thread's timer slack (50 µs) does not round.
@@ -18,6 +18,7 @@ use rustix::time::{
 };
 
 use crate::engine::{ConfigError, ConnId, Engine, EngineConfig, EngineOutput};
+use crate::peer::{Peer, WriteStamp};
 
 /// Ends a [`serve`] from another thread.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl Stop {
 }
 
 /// What a server has done, once it has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Connections accepted.
     pub connections: u64,
@@ -45,6 +46,8 @@ pub struct Served {
     pub received_bytes: u64,
     /// Bytes written.
     pub sent_bytes: u64,
+    /// Each write with the clock just before it, where [`serve_stamped`] was asked for.
+    pub stamps: Vec<WriteStamp>,
 }
 
 /// Why a server ended by itself.
@@ -66,9 +69,15 @@ pub fn serve(
     stop: &Stop,
 ) -> Result<Served, ServeError> {
     let engine = Engine::new(config, monotonic_now())?;
-    let mut host = Host::new(listener, engine, stop)?;
-    host.run()?;
-    Ok(host.served)
+    Ok(Host::new(listener, engine, stop)?.serve()?)
+}
+
+/// Serves any peer until `stop` is thrown, and stamps each write. Only bytes that the socket takes
+/// at once are stamped: a backlog's later writes are the kernel's doing.
+pub fn serve_stamped(listener: TcpListener, peer: impl Peer, stop: &Stop) -> io::Result<Served> {
+    let mut host = Host::new(listener, peer, stop)?;
+    host.stamping = true;
+    host.serve()
 }
 
 /// Bytes of one read.
@@ -86,8 +95,8 @@ const STOP: u64 = 2;
 /// Connections are numbered from here; a number is never used twice.
 const FIRST_CONN: u64 = 16;
 
-struct Host {
-    engine: Engine,
+struct Host<P> {
+    peer: P,
     listener: TcpListener,
     epoll: OwnedFd,
     timer: OwnedFd,
@@ -98,6 +107,7 @@ struct Host {
     accepting: bool,
     next_conn: u64,
     served: Served,
+    stamping: bool,
     buffer: Vec<u8>,
 }
 
@@ -112,14 +122,14 @@ struct Socket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// The engine has closed it; the backlog is still to be written. True for a reset.
+    /// The peer has closed it; the backlog is still to be written. True for a reset.
     Closing(bool),
     /// Our FIN is sent: read on, lest unread bytes turn it into a reset.
     Lingering,
 }
 
-impl Host {
-    fn new(listener: TcpListener, engine: Engine, stop: &Stop) -> io::Result<Host> {
+impl<P: Peer> Host<P> {
+    fn new(listener: TcpListener, peer: P, stop: &Stop) -> io::Result<Host<P>> {
         listener.set_nonblocking(true)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(
@@ -135,7 +145,7 @@ impl Host {
         watch(timer.as_fd(), TIMER, edge)?;
         watch(stop.0.as_fd(), STOP, epoll::EventFlags::IN)?;
         Ok(Host {
-            engine,
+            peer,
             listener,
             epoll,
             timer,
@@ -145,11 +155,12 @@ impl Host {
             accepting: true,
             next_conn: FIRST_CONN,
             served: Served::default(),
+            stamping: false,
             buffer: vec![0; READ_BYTES],
         })
     }
 
-    fn run(&mut self) -> io::Result<()> {
+    fn serve(mut self) -> io::Result<Served> {
         let mut events = Vec::with_capacity(256);
         loop {
             self.arm()?;
@@ -165,20 +176,20 @@ impl Host {
             let now = monotonic_now();
             for event in &events {
                 match event.data.u64() {
-                    STOP => return Ok(()),
+                    STOP => return Ok(self.served),
                     TIMER => self.armed = None,
                     LISTENER => self.accept(now)?,
                     number => self.handle_ready(now, number, event.flags)?,
                 }
             }
-            self.engine.handle_timeout(now);
+            self.peer.handle_timeout(now);
             self.drain_outputs(now)?;
         }
     }
 
-    /// Sets the timer to the engine's next deadline, where that has changed.
+    /// Sets the timer to the peer's next deadline, where that has changed.
     fn arm(&mut self) -> io::Result<()> {
-        let deadline = self.engine.poll_timeout();
+        let deadline = self.peer.poll_timeout();
         if deadline == self.armed {
             return Ok(());
         }
@@ -220,7 +231,7 @@ impl Host {
             };
             self.sockets.insert(number, socket);
             self.served.connections += 1;
-            self.engine.handle_open(now, ConnId(number));
+            self.peer.handle_open(now, ConnId(number));
         }
         Ok(())
     }
@@ -267,7 +278,7 @@ impl Host {
                 self.served.received_bytes += count as u64;
                 if socket.stage == Stage::Open {
                     let bytes = &self.buffer[..count];
-                    self.engine.handle_received(now, ConnId(number), bytes);
+                    self.peer.handle_received(now, ConnId(number), bytes);
                 }
                 Ok(())
             }
@@ -277,7 +288,7 @@ impl Host {
     }
 
     fn drain_outputs(&mut self, now: MonoNs) -> io::Result<()> {
-        while let Some(output) = self.engine.poll_output() {
+        while let Some(output) = self.peer.poll_output() {
             match output {
                 EngineOutput::Send { conn, bytes } => self.send(now, conn.0, bytes)?,
                 EngineOutput::Close { conn, abort } => self.close(now, conn.0, abort)?,
@@ -292,8 +303,16 @@ impl Host {
         };
         let mut taken = 0;
         if socket.backlog.is_empty() {
+            let at = self.stamping.then(monotonic_now);
             match (&socket.stream).write(&bytes) {
-                Ok(count) => taken = count,
+                Ok(count) => {
+                    taken = count;
+                    self.served.stamps.extend(at.map(|at| WriteStamp {
+                        conn: number - FIRST_CONN,
+                        at,
+                        bytes: count as u64,
+                    }));
+                }
                 Err(why) if is_transient(&why) => {}
                 Err(_) => return self.forget(now, number),
             }
@@ -311,11 +330,11 @@ impl Host {
                 return self.forget(now, number);
             }
         }
-        self.engine.recycle(bytes);
+        self.peer.recycle(bytes);
         Ok(())
     }
 
-    /// Writes a backlog, and ends the socket where the engine has closed it.
+    /// Writes a backlog, and ends the socket where the peer has closed it.
     fn write_on(&mut self, now: MonoNs, number: u64) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(&number) else {
             return Ok(());
@@ -365,13 +384,13 @@ impl Host {
         Ok(())
     }
 
-    /// Drops a socket, and tells the engine where it does not know.
+    /// Drops a socket, and tells the peer where it does not know.
     fn forget(&mut self, now: MonoNs, number: u64) -> io::Result<()> {
         let Some(socket) = self.sockets.remove(&number) else {
             return Ok(());
         };
         match socket.stage {
-            Stage::Open => self.engine.handle_closed(now, ConnId(number)),
+            Stage::Open => self.peer.handle_closed(now, ConnId(number)),
             Stage::Closing(_) => {}
             Stage::Lingering => self.lingering.retain(|known| *known != number),
         }

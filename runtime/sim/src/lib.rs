@@ -9,6 +9,7 @@ pub mod engine;
 #[cfg(target_os = "linux")]
 pub mod http;
 mod peer;
+mod script;
 mod virtual_driver;
 mod virtual_net;
 
@@ -16,5 +17,6 @@ pub use engine::{
     ConfigError, ConnId, Engine, EngineConfig, EngineOutput, Fault, FaultRule, Percent,
 };
 pub use peer::{Peer, WriteStamp};
+pub use script::{Act, Script, ScriptPeer};
 pub use virtual_driver::VirtualDriver;
 pub use virtual_net::{ProbeAnswer, Segments, VirtualLink, VirtualNet};

@@ -54,10 +54,11 @@ impl Peer for Engine {
     }
 }
 
-/// One write of a peer, as it stood when it was handed to the transport.
+/// One write of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteStamp {
-    /// The connection's number at this peer's host, from 0 in the order of accepting.
+    /// The connection's number, from 0: on a real port in the order of accepting, in a virtual
+    /// network in the order of connecting.
     pub conn: u64,
     /// Just before the write.
     pub at: MonoNs,

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Finds whole requests in a connection's bytes. Incremental: any split of the bytes gives the
 /// same requests.
 #[derive(Debug)]
-pub(super) struct RequestReader {
+pub(crate) struct RequestReader {
     buffer: Vec<u8>,
     state: State,
     max_head: usize,
@@ -14,7 +14,7 @@ pub(super) struct RequestReader {
 
 /// What the bytes so far amount to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// More bytes are needed.
     Wait,
     /// The client waits for `100 Continue` before it sends its body; said once a request.
@@ -27,7 +27,7 @@ pub(super) enum Progress {
 
 /// Why bytes are no request that this server serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Malformed {
+pub(crate) enum Malformed {
     /// The head does not parse.
     Head,
     /// The head is longer than allowed.
@@ -44,7 +44,7 @@ pub(super) enum Malformed {
 
 /// The parts of a head that decide an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RequestHead {
+pub(crate) struct RequestHead {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) keep_alive: bool,
@@ -55,7 +55,7 @@ pub(super) struct RequestHead {
 
 /// A request's method, as far as this server tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(crate) enum Method {
     Get,
     Post,
     Other,
@@ -92,7 +92,7 @@ enum State {
 }
 
 impl RequestReader {
-    pub(super) fn new(max_head: usize, max_body: usize) -> RequestReader {
+    pub(crate) fn new(max_head: usize, max_body: usize) -> RequestReader {
         RequestReader {
             buffer: Vec::new(),
             state: State::Head(0),
@@ -102,7 +102,7 @@ impl RequestReader {
     }
 
     /// Appends received bytes. False when a client sends more ahead than is kept: drop it.
-    pub(super) fn receive(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn receive(&mut self, bytes: &[u8]) -> bool {
         if matches!(self.state, State::Failed(_)) {
             return true;
         }
@@ -121,7 +121,7 @@ impl RequestReader {
     }
 
     /// Goes as far as the bytes allow.
-    pub(super) fn poll(&mut self) -> Progress {
+    pub(crate) fn poll(&mut self) -> Progress {
         loop {
             match self.advance() {
                 Ok(Some(progress)) => return progress,
@@ -136,7 +136,7 @@ impl RequestReader {
 
     /// The request that [`Progress::Ready`] announced; its body is handed to `with`. Then the
     /// reader stands at the next request.
-    pub(super) fn take<R>(&mut self, with: impl FnOnce(&RequestHead, &[u8]) -> R) -> Option<R> {
+    pub(crate) fn take<R>(&mut self, with: impl FnOnce(&RequestHead, &[u8]) -> R) -> Option<R> {
         let State::Ready(request, end) = std::mem::replace(&mut self.state, State::Head(0)) else {
             return None;
         };

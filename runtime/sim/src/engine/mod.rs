@@ -6,12 +6,12 @@ mod config;
 pub(crate) mod draw;
 mod duration;
 mod fault;
-mod head;
+pub(crate) mod head;
 mod metrics;
 mod scheduler;
 mod slab;
 mod text;
-mod wire;
+pub(crate) mod wire;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

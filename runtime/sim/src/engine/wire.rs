@@ -58,7 +58,7 @@ impl ResponseHead<'_> {
 }
 
 /// Appends one chunk of a chunked body.
-pub(super) fn write_chunk(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_chunk(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.reserve(bytes.len() + 20);
     let length = bytes.len() as u64;
