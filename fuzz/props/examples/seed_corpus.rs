@@ -1,0 +1,46 @@
+//! Writes the seed corpora of the protocol targets from the case file: `cargo run -p assize-props
+//! --example seed_corpus`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a tool that writes the committed corpora"
+)]
+
+use std::path::Path;
+
+use base64::Engine as _;
+
+/// Longer inputs slow the fuzzer down and show nothing that shorter ones do not.
+const LONGEST_BYTES: usize = 1200;
+
+fn main() -> std::io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cases =
+        std::fs::read_to_string(root.join("runtime/core/tests/fixtures/http_sse_cases.jsonl"))?;
+    for line in cases.lines() {
+        let case: serde_json::Value = serde_json::from_str(line)?;
+        let (Some(id), Some(text)) = (case["id"].as_str(), case["input_b64"].as_str()) else {
+            continue;
+        };
+        let stream = base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .map_err(std::io::Error::other)?;
+        if stream.len() > LONGEST_BYTES {
+            continue;
+        }
+        let eof = case["expect"]["eof_after_input"].as_bool() == Some(true);
+        let mut input = vec![7; 8];
+        input.push(u8::from(eof));
+        input.extend_from_slice(&stream);
+        let target = if case["kind"] == "http" {
+            "http1"
+        } else {
+            "sse"
+        };
+        for target in [target, "differential"] {
+            let folder = root.join("fuzz/corpus").join(target);
+            std::fs::create_dir_all(&folder)?;
+            std::fs::write(folder.join(id), &input)?;
+        }
+    }
+    Ok(())
+}
