@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use assize_units::{DurNs, MonoNs};
 
-use crate::engine::head::{Progress, RequestReader};
+use crate::engine::request::{Progress, RequestReader};
 use crate::engine::wire::write_chunk;
 use crate::engine::{ConnId, EngineOutput};
 use crate::peer::Peer;

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use assize_sim::http::{ServeError, Served, Stop, serve};
 use assize_sim::{EngineConfig, Fault, FaultRule, Percent};
 use assize_units::DurNs;
-use support::{answers, get, post};
+use support::{StopOnDrop, answers, get, post};
 
 fn config() -> EngineConfig {
     EngineConfig {
@@ -28,20 +28,11 @@ fn with_server(config: EngineConfig, client: impl FnOnce(SocketAddr)) -> Served 
     let stop = Stop::new().expect("an eventfd");
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(listener, config, &stop));
-        // Also when the client panics: the scope would wait for the server for ever.
         let stopped = StopOnDrop(&stop);
         client(addr);
         drop(stopped);
         server.join().expect("no panic").expect("an orderly end")
     })
-}
-
-struct StopOnDrop<'a>(&'a Stop);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.stop().expect("a stop");
-    }
 }
 
 /// All bytes until the server closes.

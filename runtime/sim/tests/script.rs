@@ -84,6 +84,7 @@ fn on_a_real_port_the_bytes_and_the_end_are_the_script_s() {
     let stop = Stop::new().unwrap();
     let served = std::thread::scope(|scope| {
         let server = scope.spawn(|| serve_stamped(listener, peer, &stop).unwrap());
+        let stopped = support::StopOnDrop(&stop);
         for resets in [false, true] {
             let mut stream = TcpStream::connect(addr).unwrap();
             stream.write_all(&[HEAD, b"{}"].concat()).unwrap();
@@ -95,7 +96,7 @@ fn on_a_real_port_the_bytes_and_the_end_are_the_script_s() {
             assert!(expected.starts_with(&received[..]));
             assert!(resets || received.len() == expected.len());
         }
-        stop.stop().unwrap();
+        drop(stopped);
         server.join().unwrap()
     });
     let shown: Vec<(u64, u64)> = served.stamps.iter().map(|s| (s.conn, s.bytes)).collect();

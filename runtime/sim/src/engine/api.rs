@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
 use super::config::EngineConfig;
-use super::head::{Malformed, Method, RequestHead};
+use super::request::{Malformed, Method, RequestHead};
 
 /// Where a request leads.
 #[derive(Debug)]

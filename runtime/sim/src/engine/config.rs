@@ -4,7 +4,7 @@ use assize_units::DurNs;
 use serde::{Deserialize, Serialize};
 
 use super::duration::{self, Percent};
-use super::fault::FaultRule;
+use super::fault::{Fault, FaultRule};
 
 /// One simulated engine. Every field has a default; a key that is not known is refused.
 ///
@@ -118,6 +118,12 @@ pub enum ConfigError {
     /// The model's name cannot stand in JSON and in a metric's label as it is.
     #[error("`model` must be 1 to 128 letters, digits or any of `-_./:`")]
     ModelName,
+    /// A `status` fault's code is none that ends an answer.
+    #[error("fault rule {index}: `code` must be 300 to 599")]
+    StatusCode {
+        /// The rule's place in `faults`, from 0.
+        index: usize,
+    },
     /// A fault rule applies to no request.
     #[error("fault rule {index} names no request: give `requests`, `every` or `probability`")]
     IdleFault {
@@ -139,10 +145,15 @@ impl EngineConfig {
         if self.natural_tokens[0] > self.natural_tokens[1] {
             return Err(ConfigError::NaturalOrder);
         }
-        match self.faults.iter().position(FaultRule::is_idle) {
-            Some(index) => Err(ConfigError::IdleFault { index }),
-            None => Ok(()),
+        for (index, rule) in self.faults.iter().enumerate() {
+            if rule.is_idle() {
+                return Err(ConfigError::IdleFault { index });
+            }
+            if matches!(rule.fault, Fault::Status { code } if !(300..600).contains(&code)) {
+                return Err(ConfigError::StatusCode { index });
+            }
         }
+        Ok(())
     }
 
     fn validate_counts(&self) -> Result<(), ConfigError> {
@@ -247,6 +258,10 @@ mod tests {
         assert_eq!(
             refused(r#"{"faults":[{"fault":"hang"}]}"#),
             ConfigError::IdleFault { index: 0 }
+        );
+        assert_eq!(
+            refused(r#"{"faults":[{"fault":{"status":{"code":200}},"every":1}]}"#),
+            ConfigError::StatusCode { index: 0 }
         );
         assert_eq!(
             refused(r#"{"step":"2h"}"#),

@@ -200,3 +200,14 @@ fn read_chunks(bytes: &[u8], answer: &mut Answer) -> usize {
         }
     }
 }
+
+/// Stops a server also when its client panics: a scope would wait for it for ever.
+#[cfg(target_os = "linux")]
+pub struct StopOnDrop<'a>(pub &'a assize_sim::http::Stop);
+
+#[cfg(target_os = "linux")]
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.stop().expect("a stop");
+    }
+}
