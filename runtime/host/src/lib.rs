@@ -18,5 +18,7 @@ pub use mask::{MaskingWriter, Secrets};
 pub use recorder::{Backpressure, Recorder, RecorderEnd, SEGMENTS};
 pub use render::{RenderError, RenderedCell, render_cell};
 pub use run::{Execution, RunEvent, RunIdentity, RunOutcome, execute};
-pub use servers::{Servers, StartServer, Started, Stopped, WorldFailure};
+#[cfg(target_os = "linux")]
+pub use servers::{Processes, Programs, keeper};
+pub use servers::{Servers, StartServer, Started, Stopped, WorldFailure, sim_arguments};
 pub use wall::{SystemWall, VirtualWall, Wall};

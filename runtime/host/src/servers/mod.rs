@@ -1,4 +1,34 @@
 //! The servers of arms: one at a time, started for a unit and stopped for certain.
+//!
+//! [`Processes`] starts real ones. Between the runner and a server stands a [`keeper`]: a small
+//! process that inherits every orphan of the server and ends them all when it is told to, or when
+//! the runner is gone, however that came about.
+
+#[cfg(target_os = "linux")]
+pub mod keeper;
+#[cfg(target_os = "linux")]
+mod launch;
+#[cfg(target_os = "linux")]
+mod lines;
+#[cfg(target_os = "linux")]
+mod log;
+#[cfg(target_os = "linux")]
+mod port;
+#[cfg(target_os = "linux")]
+mod processes;
+#[cfg(target_os = "linux")]
+mod protocol;
+#[cfg(target_os = "linux")]
+mod ready;
+#[cfg(target_os = "linux")]
+mod running;
+mod sim;
+#[cfg(target_os = "linux")]
+mod tree;
+
+#[cfg(target_os = "linux")]
+pub use processes::{Processes, Programs};
+pub use sim::sim_arguments;
 
 use std::io::Write;
 
@@ -11,7 +41,7 @@ pub trait Servers {
     /// Starts a server and returns when it is ready.
     fn start(&mut self, server: StartServer<'_>) -> Result<Started, WorldFailure>;
 
-    /// Whether the running server has ended by itself.
+    /// Whether the running server has ended by itself; never waits.
     fn check(&mut self) -> Result<(), WorldFailure>;
 
     /// Stops the running server and everything that it started; returns when they are gone.
@@ -40,9 +70,9 @@ pub struct Started {
 /// A server that is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// How it ended, in words.
+    /// How it ended, in words: `exit status 0`, `signal 15`, and what it left behind.
     pub status: String,
-    /// Whether it had to be killed.
+    /// Whether it had to be killed, since it did not end in time.
     pub killed: bool,
 }
 
