@@ -1,6 +1,6 @@
 //! The decisions of `docs/protocol.md` that the case file does not hold.
 
-use assize_core::protocol::http1::{Framing, Http1Error};
+use assize_core::protocol::http1::{ErrorGroup, Framing, Http1Error};
 use assize_core::protocol::sse::decode;
 
 use crate::drive::{self, Response};
@@ -178,7 +178,7 @@ fn crlf_alone_ends_a_line() {
     assert_eq!(body("2\r\nhi\n0\r\n\r\n"), Some(Http1Error::BadChunk));
     assert_eq!(body("0\r\n\n"), Some(Http1Error::BadTrailer));
     assert_eq!(body("0\r\nA: b\n\r\n"), Some(Http1Error::BadTrailer));
-    assert_eq!(body("0\r\n\rx"), Some(Http1Error::BadChunk));
+    assert_eq!(body("0\r\n\rx"), Some(Http1Error::BadTrailer));
 }
 
 #[test]
@@ -245,6 +245,33 @@ fn only_a_plain_answer_is_an_unencoded_event_stream() {
     assert!(!head("Content-Encoding: , Identity\r\n").encoded);
     assert!(head("Content-Encoding: gzip, identity\r\n").encoded);
     assert!(head("Content-Encoding: identity\r\nContent-Encoding: br\r\n").encoded);
+}
+
+#[test]
+fn a_field_is_judged_when_its_line_is_complete() {
+    for (section, bad) in [
+        ("HTTP/1.1 200 OK\r\n", Http1Error::BadHeader),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+            Http1Error::BadTrailer,
+        ),
+    ] {
+        for line in ["a b\r\n", "a\r\n", ": c\r\n", "a: \0\r\n", " a: b\r\n"] {
+            let (unfinished, _) = line.split_at(line.len() - 1);
+            let cut = respond(format!("{section}{unfinished}").as_bytes());
+            assert_eq!(
+                cut.error.map(Http1Error::group),
+                Some(ErrorGroup::Truncated)
+            );
+            let whole = format!("{section}{line}");
+            let marks = drive::timeline(&[whole.as_bytes()]);
+            assert_eq!(
+                marks.last(),
+                Some(&(drive::Mark::Error(bad), 0)),
+                "{line:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Chunked bodies (RFC 9112 7.1): everything but the data bytes themselves.
 
-use super::head::{MAX_HEADERS, is_text};
+use super::fields::{FieldFault, FieldLines, is_text};
 use super::{Http1Error, Limits};
 
 /// Where a chunked body stands.
@@ -11,7 +11,7 @@ pub(super) struct ChunkDecoder {
     size: u64,
     /// Bytes of the current size line, then of all trailers.
     line_bytes: usize,
-    trailers: usize,
+    trailers: FieldLines,
 }
 
 /// What the framing came to.
@@ -34,11 +34,7 @@ enum State {
     Data,
     DataCr,
     DataLf,
-    TrailerStart,
-    TrailerName,
-    TrailerValue,
-    TrailerLf,
-    FinalLf,
+    Trailers,
 }
 
 /// A `u64` has at most so many hex digits.
@@ -50,17 +46,17 @@ impl ChunkDecoder {
             state: State::Size { digits: 0 },
             size: 0,
             line_bytes: 0,
-            trailers: 0,
+            trailers: FieldLines::new(),
         }
     }
 
     /// Whether data bytes are due next.
-    pub(super) fn in_data(self) -> bool {
+    pub(super) fn in_data(&self) -> bool {
         self.state == State::Data
     }
 
     /// Data bytes of this chunk that are still due.
-    pub(super) fn data_left(self) -> u64 {
+    pub(super) fn data_left(&self) -> u64 {
         self.size
     }
 
@@ -79,61 +75,53 @@ impl ChunkDecoder {
         limits: &Limits,
     ) -> Result<ChunkStep, Http1Error> {
         while let Some((&byte, rest)) = input.split_first() {
-            if self.state == State::Data {
-                return Ok(ChunkStep::Data);
+            match self.state {
+                State::Data => return Ok(ChunkStep::Data),
+                State::DataCr if byte == b'\r' => self.state = State::DataLf,
+                State::DataLf if byte == b'\n' => {
+                    self.line_bytes = 0;
+                    self.state = State::Size { digits: 0 };
+                }
+                State::DataCr | State::DataLf => return Err(Http1Error::BadChunk),
+                State::Trailers => {
+                    if self.take_trailer(byte, limits)? {
+                        *input = rest;
+                        return Ok(ChunkStep::End);
+                    }
+                }
+                _ => self.take_size_line(byte, limits)?,
             }
-            let final_lf = self.state == State::FinalLf;
-            self.state = self.next(byte, limits)?;
             *input = rest;
-            if final_lf {
-                return Ok(ChunkStep::End);
-            }
         }
         Ok(ChunkStep::NeedsMore)
     }
 
-    fn next(&mut self, byte: u8, limits: &Limits) -> Result<State, Http1Error> {
-        match (self.state, byte) {
-            (State::DataCr, b'\r') => Ok(State::DataLf),
-            (State::DataLf, b'\n') => {
-                self.line_bytes = 0;
-                Ok(State::Size { digits: 0 })
-            }
-            (State::Data | State::DataCr | State::DataLf, _) => Err(Http1Error::BadChunk),
-            (State::Size { .. } | State::AfterSize | State::Extension | State::SizeLf, _) => {
-                self.next_of_size_line(byte, limits)
-            }
-            _ => self.next_of_trailer(byte, limits),
-        }
-    }
-
-    fn next_of_size_line(&mut self, byte: u8, limits: &Limits) -> Result<State, Http1Error> {
+    fn take_size_line(&mut self, byte: u8, limits: &Limits) -> Result<(), Http1Error> {
         self.line_bytes += 1;
         if self.line_bytes > limits.chunk_line_bytes {
             return Err(Http1Error::ChunkLineTooLarge);
         }
-        match (self.state, byte) {
-            (State::Size { digits: 0 }, _) => self.digit(0, byte),
-            (State::Size { .. } | State::AfterSize, b'\n') => Err(Http1Error::BadChunk),
-            (State::Size { .. } | State::Extension, b'\r') => Ok(State::SizeLf),
-            (State::Size { .. } | State::AfterSize, b' ' | b'\t') => Ok(State::AfterSize),
-            (State::Size { .. } | State::AfterSize, b';') => Ok(State::Extension),
-            (State::Size { digits }, _) => self.digit(digits, byte),
-            (State::Extension, _) if is_text(byte) => Ok(State::Extension),
-            (State::SizeLf, b'\n') if self.size > 0 => Ok(State::Data),
+        self.state = match (self.state, byte) {
+            (State::Size { digits }, b'0'..=b'9') => self.digit(digits, byte - b'0')?,
+            (State::Size { digits }, b'a'..=b'f') => self.digit(digits, byte - b'a' + 10)?,
+            (State::Size { digits }, b'A'..=b'F') => self.digit(digits, byte - b'A' + 10)?,
+            (State::Size { digits: 0 }, _) => return Err(Http1Error::BadChunkSize),
+            (State::Size { .. } | State::Extension, b'\r') => State::SizeLf,
+            (State::SizeLf, b'\n') if self.size > 0 => State::Data,
             (State::SizeLf, b'\n') => {
                 self.line_bytes = 0;
-                Ok(State::TrailerStart)
+                State::Trailers
             }
-            (State::AfterSize, _) => Err(Http1Error::BadChunkSize),
-            _ => Err(Http1Error::BadChunk),
-        }
+            (State::Size { .. } | State::AfterSize, b' ' | b'\t') => State::AfterSize,
+            (State::Size { .. } | State::AfterSize, b';') => State::Extension,
+            (State::Extension, _) if is_text(byte) => State::Extension,
+            (State::Extension | State::SizeLf, _) | (_, b'\n') => return Err(Http1Error::BadChunk),
+            _ => return Err(Http1Error::BadChunkSize),
+        };
+        Ok(())
     }
 
-    fn digit(&mut self, digits: u8, byte: u8) -> Result<State, Http1Error> {
-        let value = (byte as char)
-            .to_digit(16)
-            .ok_or(Http1Error::BadChunkSize)?;
+    fn digit(&mut self, digits: u8, value: u8) -> Result<State, Http1Error> {
         if digits == MOST_SIZE_DIGITS {
             return Err(Http1Error::BadChunkSize);
         }
@@ -142,33 +130,16 @@ impl ChunkDecoder {
         Ok(State::Size { digits: digits + 1 })
     }
 
-    fn next_of_trailer(&mut self, byte: u8, limits: &Limits) -> Result<State, Http1Error> {
+    fn take_trailer(&mut self, byte: u8, limits: &Limits) -> Result<bool, Http1Error> {
         self.line_bytes += 1;
         if self.line_bytes > limits.trailer_bytes {
             return Err(Http1Error::TrailersTooLarge);
         }
-        match (self.state, byte) {
-            (State::TrailerStart, b'\r') => Ok(State::FinalLf),
-            (State::TrailerStart, _) if is_token(byte) => {
-                self.trailers += 1;
-                if self.trailers > limits.headers.min(MAX_HEADERS) {
-                    return Err(Http1Error::TrailersTooLarge);
-                }
-                Ok(State::TrailerName)
-            }
-            (State::TrailerName, _) if is_token(byte) => Ok(State::TrailerName),
-            (State::TrailerName, b':') => Ok(State::TrailerValue),
-            (State::TrailerValue, _) if is_text(byte) => Ok(State::TrailerValue),
-            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
-            (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
-            (State::FinalLf, b'\n') => Ok(State::FinalLf),
-            (State::FinalLf, _) => Err(Http1Error::BadChunk),
-            _ => Err(Http1Error::BadTrailer),
-        }
+        self.trailers
+            .take(byte, limits.headers)
+            .map_err(|fault| match fault {
+                FieldFault::Malformed => Http1Error::BadTrailer,
+                FieldFault::TooMany => Http1Error::TrailersTooLarge,
+            })
     }
-}
-
-/// A `tchar` of RFC 9110 5.6.2.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

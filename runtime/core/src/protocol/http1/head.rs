@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::Http1Error;
+use super::fields::{FieldFault, FieldLines, is_text};
 
 /// The most header fields that one head may have, whatever [`super::Limits`] says.
 pub(super) const MAX_HEADERS: usize = 256;
@@ -37,78 +38,54 @@ pub enum Framing {
     Close,
 }
 
-/// Finds the empty line that ends a head.
+/// Finds the empty line that ends a head, and judges the bytes as they come.
 ///
-/// The status line is judged as it comes, so that a peer which speaks another protocol is known by
-/// its first wrong byte, before it falls silent; a line that ends in a bare LF is refused there.
+/// The status line is judged byte by byte, so that a peer which speaks another protocol is known by
+/// its first wrong byte, before it falls silent; the fields are judged line by line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadEnd {
-    /// The place in the status line, while that is unfinished.
-    status_line: Option<usize>,
-    line: Line,
+    part: Part,
+    fields: FieldLines,
 }
 
-/// What the current line holds so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
-    Empty,
-    Cr,
-    Text,
-    TextCr,
+enum Part {
+    /// In the status line, at this place.
+    Status(usize),
+    StatusLf,
+    Fields,
 }
 
 impl HeadEnd {
     pub(super) fn new() -> Self {
         HeadEnd {
-            status_line: Some(0),
-            line: Line::Empty,
+            part: Part::Status(0),
+            fields: FieldLines::new(),
         }
     }
 
     /// Whether no byte of a head has come yet.
-    pub(super) fn is_untouched(self) -> bool {
-        self.status_line == Some(0)
+    pub(super) fn is_untouched(&self) -> bool {
+        self.part == Part::Status(0)
     }
 
     /// The offset in `input` just after the empty line, if it is there.
-    pub(super) fn find(&mut self, input: &[u8]) -> Result<Option<usize>, Http1Error> {
-        let mut start = self.pass_status_line(input)?;
-        while let Some(length) = memchr::memchr(b'\n', &input[start..]) {
-            self.line.extend(&input[start..start + length]);
-            start += length + 1;
-            match std::mem::replace(&mut self.line, Line::Empty) {
-                Line::Cr => return Ok(Some(start)),
-                Line::TextCr => {}
-                Line::Empty | Line::Text => return Err(Http1Error::BadHeader),
-            }
-        }
-        self.line.extend(&input[start..]);
-        Ok(None)
-    }
-
-    /// The offset just after the status line's LF, or the end of `input` where that is to come.
-    fn pass_status_line(&mut self, input: &[u8]) -> Result<usize, Http1Error> {
-        let Some(mut place) = self.status_line else {
-            return Ok(0);
-        };
+    pub(super) fn find(&mut self, input: &[u8], most: usize) -> Result<Option<usize>, Http1Error> {
         for (at, &byte) in input.iter().enumerate() {
-            if self.line == Line::TextCr {
-                if byte != b'\n' {
-                    return Err(Http1Error::BadStatusLine);
-                }
-                self.status_line = None;
-                self.line = Line::Empty;
-                return Ok(at + 1);
-            }
-            if byte == b'\r' && place >= STATUS_END {
-                self.line = Line::TextCr;
-            } else if !fits_status_line(place, byte) {
-                return Err(Http1Error::BadStatusLine);
-            }
-            place += 1;
+            self.part = match self.part {
+                Part::Status(STATUS_END..) if byte == b'\r' => Part::StatusLf,
+                Part::Status(place) if fits_status_line(place, byte) => Part::Status(place + 1),
+                Part::StatusLf if byte == b'\n' => Part::Fields,
+                Part::Status(_) | Part::StatusLf => return Err(Http1Error::BadStatusLine),
+                Part::Fields => match self.fields.take(byte, most) {
+                    Ok(true) => return Ok(Some(at + 1)),
+                    Ok(false) => Part::Fields,
+                    Err(FieldFault::Malformed) => return Err(Http1Error::BadHeader),
+                    Err(FieldFault::TooMany) => return Err(Http1Error::TooManyHeaders),
+                },
+            };
         }
-        self.status_line = Some(place);
-        Ok(input.len())
+        Ok(None)
     }
 }
 
@@ -128,31 +105,18 @@ fn fits_status_line(place: usize, byte: u8) -> bool {
     }
 }
 
-impl Line {
-    fn extend(&mut self, bytes: &[u8]) {
-        *self = match (*self, bytes) {
-            (line, []) => line,
-            (Line::Empty, b"\r") => Line::Cr,
-            (_, [.., b'\r']) => Line::TextCr,
-            _ => Line::Text,
-        };
-    }
-}
-
-/// Reads one whole head, its empty line included.
-pub(super) fn parse_head(bytes: &[u8], most_headers: usize) -> Result<Head, Http1Error> {
+/// Reads one whole head, its empty line included, that [`HeadEnd`] let pass.
+pub(super) fn parse_head(bytes: &[u8]) -> Result<Head, Http1Error> {
     let mut fields = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; MAX_HEADERS];
-    let fields = &mut fields[..most_headers.min(MAX_HEADERS)];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
         &mut response,
         bytes,
-        fields,
+        &mut fields,
     );
     match parsed {
         Ok(httparse::Status::Complete(taken)) if taken == bytes.len() => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(Http1Error::TooManyHeaders),
-        // The status line was judged before, and so was the place of the empty line.
+        // Cannot be, as far as the two agree; a fuzz target would tell.
         Ok(_) | Err(_) => return Err(Http1Error::BadHeader),
     }
     let (Some(status), Some(minor)) = (response.code, response.version) else {
@@ -272,9 +236,4 @@ fn parse_length(digits: &[u8]) -> Option<u64> {
         }
         value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
     })
-}
-
-/// Whether the byte may stand in a field value, a reason or a chunk extension (RFC 9110 5.5).
-pub(super) fn is_text(byte: u8) -> bool {
-    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }

@@ -25,6 +25,7 @@
 
 mod chunk;
 mod error;
+mod fields;
 mod head;
 
 pub use error::{ErrorGroup, Http1Error};
@@ -46,7 +47,8 @@ pub struct Limits {
     pub chunk_line_bytes: usize,
     /// Bytes of all trailers of one response together. Default 64 KiB.
     pub trailer_bytes: usize,
-    /// Bytes of the body, framing not counted. Default 4 GiB.
+    /// Bytes of the body, framing not counted. A `Content-Length` beyond it fails at once, any
+    /// other body at the first byte beyond it. Default 4 GiB.
     pub body_bytes: u64,
 }
 
@@ -97,6 +99,7 @@ pub struct ResponseParser {
     /// The part of an unfinished head that earlier reads brought.
     head: Vec<u8>,
     head_end: HeadEnd,
+    chunks: ChunkDecoder,
     interim: usize,
     keep_alive: bool,
     started: bool,
@@ -108,7 +111,7 @@ pub struct ResponseParser {
 enum State {
     Head,
     Length { left: u64 },
-    Chunked(ChunkDecoder),
+    Chunked,
     Close,
     Ending,
     Ended,
@@ -119,10 +122,14 @@ impl ResponseParser {
     /// A parser that awaits a response.
     pub fn new(limits: Limits) -> Self {
         ResponseParser {
-            limits,
+            limits: Limits {
+                headers: limits.headers.min(head::MAX_HEADERS),
+                ..limits
+            },
             state: State::Head,
             head: Vec::new(),
             head_end: HeadEnd::new(),
+            chunks: ChunkDecoder::new(),
             interim: 0,
             keep_alive: false,
             started: false,
@@ -171,8 +178,8 @@ impl ResponseParser {
             State::Head if self.head_end.is_untouched() => Http1Error::EofBeforeResponse,
             State::Head => Http1Error::EofInHead,
             State::Length { .. } => Http1Error::EofInBody,
-            State::Chunked(decoder) if decoder.in_data() => Http1Error::EofInBody,
-            State::Chunked(_) => Http1Error::EofInChunkFraming,
+            State::Chunked if self.chunks.in_data() => Http1Error::EofInBody,
+            State::Chunked => Http1Error::EofInChunkFraming,
             State::Failed(error) => error,
         };
         self.state = State::Failed(error);
@@ -203,15 +210,7 @@ impl ResponseParser {
         match self.state {
             State::Head => self.step_head(input),
             State::Length { left } => self.step_length(input, left),
-            State::Chunked(mut decoder) => {
-                let step = decoder.poll(input, &self.limits)?;
-                self.state = State::Chunked(decoder);
-                match step {
-                    ChunkStep::NeedsMore => Ok(None),
-                    ChunkStep::End => Ok(Some(self.end())),
-                    ChunkStep::Data => self.step_chunk_data(input, decoder),
-                }
-            }
+            State::Chunked => self.step_chunks(input),
             State::Close if input.is_empty() => Ok(None),
             State::Close => {
                 let body = self.take_body(input, u64::MAX)?;
@@ -229,7 +228,7 @@ impl ResponseParser {
         }
         self.started = true;
         let allowed = (self.limits.head_bytes - self.head.len()).min(input.len());
-        let end = self.head_end.find(&input[..allowed])?;
+        let end = self.head_end.find(&input[..allowed], self.limits.headers)?;
         if end.is_none() && allowed < input.len() {
             return Err(Http1Error::HeadTooLarge);
         }
@@ -241,10 +240,10 @@ impl ResponseParser {
         }
         self.head_end = HeadEnd::new();
         let head = if self.head.is_empty() {
-            parse_head(front, self.limits.headers)
+            parse_head(front)
         } else {
             self.head.extend_from_slice(front);
-            let head = parse_head(&self.head, self.limits.headers);
+            let head = parse_head(&self.head);
             self.head.clear();
             head
         }?;
@@ -265,8 +264,14 @@ impl ResponseParser {
         self.keep_alive = head.keep_alive;
         self.state = match head.framing {
             Framing::Empty | Framing::Length(0) => State::Ending,
+            Framing::Length(length) if length > self.limits.body_bytes => {
+                State::Failed(Http1Error::BodyTooLarge)
+            }
             Framing::Length(left) => State::Length { left },
-            Framing::Chunked => State::Chunked(ChunkDecoder::new()),
+            Framing::Chunked => {
+                self.chunks = ChunkDecoder::new();
+                State::Chunked
+            }
             Framing::Close => State::Close,
         };
         Ok(Event::Head(head))
@@ -290,15 +295,16 @@ impl ResponseParser {
         Ok(Some(Event::Body(body)))
     }
 
-    fn step_chunk_data<'i>(
-        &mut self,
-        input: &mut &'i [u8],
-        mut decoder: ChunkDecoder,
-    ) -> Result<Option<Event<'i>>, Http1Error> {
-        let body = self.take_body(input, decoder.data_left())?;
-        decoder.take_data(body.len() as u64);
-        self.state = State::Chunked(decoder);
-        Ok(Some(Event::Body(body)))
+    fn step_chunks<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<Event<'i>>, Http1Error> {
+        match self.chunks.poll(input, &self.limits)? {
+            ChunkStep::NeedsMore => Ok(None),
+            ChunkStep::End => Ok(Some(self.end())),
+            ChunkStep::Data => {
+                let body = self.take_body(input, self.chunks.data_left())?;
+                self.chunks.take_data(body.len() as u64);
+                Ok(Some(Event::Body(body)))
+            }
+        }
     }
 
     /// At most `left` bytes of a non-empty input, and at most what the body limit still allows.
