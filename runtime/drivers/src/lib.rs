@@ -17,8 +17,10 @@ mod clock;
 mod epoll;
 mod socket;
 mod upkeep;
+mod uring;
 
 pub use epoll::EpollDriver;
+pub use uring::UringDriver;
 
 /// An operation of the driver itself failed.
 fn failure(operation: &str, errno: rustix::io::Errno) -> assize_core::DriverFailure {

@@ -14,7 +14,7 @@ mod stamped;
 
 use stamped::stamp_receives;
 
-pub(crate) use stamped::{Stamping, receive_stamped};
+pub(crate) use stamped::{CONTROL_LEN, Stamping, kernel_stamp, receive_stamped};
 
 /// A new TCP socket for `addr`, without Nagle's delay.
 pub(crate) fn open(addr: SocketAddr, flags: SocketFlags, stamps: bool) -> Result<OwnedFd, Errno> {

@@ -9,6 +9,7 @@ use assize_core::{
     CellSpec, ConnectionPolicy, LoadSpec, PeerEnd, Phase, ReceiveMode, RequestSpec, RunControl,
     Terminal,
 };
+use assize_drivers::UringDriver;
 use assize_units::{DurNs, OffsetNs};
 
 use crate::drivers;
@@ -307,8 +308,9 @@ fn an_end_while_idle_is_seen_before_the_next_use() {
     spec.connections = ConnectionPolicy::Reuse {
         idle: DurNs::from_s(5),
     };
-    let shown = on_all(&spec, |_| {
-        vec![Act::ReadRequest, Act::Write(short()), Act::End]
+    let shown = on_all(&spec, |nth| {
+        let last = if nth == 0 { Act::End } else { Act::AwaitClose };
+        vec![Act::ReadRequest, Act::Write(short()), last]
     });
     assert!(
         shown.others.contains(&"Eof true".to_owned()),
@@ -453,4 +455,35 @@ fn a_driver_runs_one_cell_after_another() {
             );
         }
     }
+}
+
+#[test]
+fn a_driver_that_only_spins_sees_every_completion() {
+    let mut spec = cell(8, request(10));
+    spec.load = LoadSpec::Closed { clients: 4 };
+    spec.spin = DurNs::from_s(100);
+    let shown = on_all(&spec, answer_with(stream(3)));
+    assert!(
+        shown
+            .requests
+            .iter()
+            .all(|request| request.terminal == Some(Terminal::Complete))
+    );
+}
+
+#[test]
+fn buffers_that_run_out_lose_nothing() {
+    let Ok(mut driver) = UringDriver::with_buffers("a test", 2) else {
+        eprintln!("skipped: io_uring is not to be had here");
+        return;
+    };
+    let mut spec = cell(8, request(10));
+    spec.load = LoadSpec::Closed { clients: 8 };
+    spec.targets = vec![serve(Arc::new(answer_with(stream(2_000))))];
+    let shown = run(&mut driver, spec);
+    for observed in &shown.requests {
+        assert_eq!(observed.terminal, Some(Terminal::Complete));
+        assert_eq!(observed.bytes, stream(2_000));
+    }
+    assert!(shown.drivers.contains(&"receive: armed again".to_owned()));
 }

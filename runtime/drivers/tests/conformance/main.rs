@@ -9,9 +9,15 @@ mod observed;
 mod peer;
 
 use assize_core::Driver;
-use assize_drivers::EpollDriver;
+use assize_drivers::{EpollDriver, UringDriver};
 
 /// Every driver that is to be had here.
 pub fn drivers() -> Vec<Box<dyn Driver>> {
-    vec![Box::new(EpollDriver::new("a test").expect("epoll"))]
+    let mut drivers: Vec<Box<dyn Driver>> =
+        vec![Box::new(EpollDriver::new("a test").expect("epoll"))];
+    match UringDriver::new("a test") {
+        Ok(uring) => drivers.push(Box::new(uring)),
+        Err(failure) => eprintln!("io_uring is left out: {failure}"),
+    }
+    drivers
 }

@@ -34,6 +34,8 @@ pub struct Shown {
     pub requests: Vec<Observed>,
     /// Entries of no request that are not clock or driver facts, by kind, sorted.
     pub others: Vec<String>,
+    /// The driver's facts.
+    pub drivers: Vec<String>,
     pub clocks: usize,
     pub stamped_receives: usize,
     pub receives: usize,
@@ -100,6 +102,7 @@ impl Sink for Tape {
     fn put(&mut self, at: Stamp, conn: Option<ConnId>, req: Option<u32>, entry: Entry<'_>) {
         self.last = self.last.max(at.mono);
         let bytes = match entry {
+            Entry::Driver(fact) => fact.as_bytes().to_vec(),
             Entry::Received(bytes) => {
                 assert!(!bytes.is_empty(), "an empty receive is an end, never bytes");
                 self.stamped += usize::from(at.kernel_ns > 0);
@@ -168,9 +171,12 @@ impl Tape {
             .map(|line| format!("{} {}", line.kind, line.conn.is_some()))
             .collect();
         others.sort();
+        let drivers = self.lines.iter().filter(|line| line.kind == "Driver");
+        let drivers = drivers.map(|line| String::from_utf8_lossy(&line.bytes).into_owned());
         Shown {
             requests: requests.collect(),
             others,
+            drivers: drivers.collect(),
             clocks: of_kind("Clock"),
             stamped_receives: self.stamped,
             receives: of_kind("Received"),
