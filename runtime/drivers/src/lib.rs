@@ -13,12 +13,15 @@
 //! It knows neither plan nor evidence.
 #![cfg(target_os = "linux")]
 
+pub mod care;
+mod choose;
 mod clock;
 mod epoll;
 mod socket;
 mod upkeep;
 mod uring;
 
+pub use choose::{DriverChoice, DriverRefusal, Probe, choose};
 pub use epoll::EpollDriver;
 pub use uring::UringDriver;
 
