@@ -121,3 +121,20 @@ proptest! {
         }
     }
 }
+
+/// A line that ends before it can be what is due is refused by its CR, without waiting for the LF.
+#[test]
+fn a_lone_cr_ends_what_cannot_be() {
+    let kind = |stream: &[u8]| {
+        let fault = read_response(stream, true, &Limits::default()).fault();
+        fault.map(|fault| fault.kind.name())
+    };
+    assert_eq!(kind(b"\r"), Some("bad_status_line"));
+    assert_eq!(kind(b"HTTP/1.1 20\r"), Some("bad_status_line"));
+    assert_eq!(kind(b"HTTP/1.1 200\r"), Some("eof_in_head"));
+    let chunked = |rest: &str| {
+        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{rest}").into_bytes()
+    };
+    assert_eq!(kind(&chunked("\r")), Some("bad_chunk_size"));
+    assert_eq!(kind(&chunked("5\r")), Some("incomplete_body"));
+}

@@ -55,7 +55,9 @@ fn read_size(stream: &[u8], at: usize, limits: &Limits) -> Result<(u64, usize), 
         .iter()
         .take_while(|byte| byte.is_ascii_hexdigit())
         .count();
-    if digits > 16 || (digits == 0 && !text.is_empty()) {
+    // A CR, with its LF or not yet, where the first digit is due.
+    let is_empty_line = text.is_empty() && end < stream.len();
+    if digits > 16 || (digits == 0 && !text.is_empty()) || is_empty_line {
         return Err(refused(at));
     }
     let rest = &text[digits..];

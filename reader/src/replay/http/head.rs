@@ -127,12 +127,13 @@ fn read_status_line(
         None => return Err(Stop::fault(FaultKind::HeaderLimit, end)),
         Some(Line::Whole { .. } | Line::Short { .. }) => {}
     }
+    // A CR, with its LF or not yet, ends the line too early.
+    if end < stream.len() && text.len() < STATUS_END {
+        return Err(refused(end));
+    }
     let Some(next) = whole else {
         return Err(Stop::Short(Part::Head));
     };
-    if text.len() < STATUS_END {
-        return Err(refused(end));
-    }
     let status = text[STATUS_START..STATUS_END]
         .iter()
         .fold(0u16, |value, digit| value * 10 + u16::from(digit - b'0'));
