@@ -6,6 +6,7 @@
 
 mod address;
 mod claims;
+pub mod facts;
 mod mask;
 mod recorder;
 mod render;
