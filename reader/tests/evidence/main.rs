@@ -1,6 +1,7 @@
 //! Evidence written by hand, verified, judged, and tampered with.
 
 mod builder;
+mod judgements;
 
 use assize_evidence::{ExchangeRow, MemoryStore, Store, write_seal};
 use assize_plan::Hash;
