@@ -169,6 +169,7 @@ fn bundle(connections: Connections) -> Bundle {
             connect_timeout_ns: None,
             idle_timeout_ns: Some(DurNs::from_s(1)),
         }],
+        arrivals: Vec::new(),
         orders: vec![],
         units: vec![Unit {
             n: 0,

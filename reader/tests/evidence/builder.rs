@@ -159,6 +159,7 @@ impl Study {
                 connect_timeout_ns: None,
                 idle_timeout_ns: None,
             }],
+            arrivals: Vec::new(),
             orders: Vec::new(),
             units,
             rules: vec![family()],

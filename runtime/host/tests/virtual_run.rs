@@ -190,6 +190,7 @@ fn bundle() -> Bundle {
             connect_timeout_ns: None,
             idle_timeout_ns: None,
         }],
+        arrivals: vec![],
         orders: vec![],
         units: vec![Unit {
             n: 0,

@@ -20,9 +20,9 @@ pub use bundle::{README_FILE, SUMS_FILE, render_sums, safe_name};
 pub use canonical::{CanonicalError, MAX_SAFE_INTEGER, to_canonical_json};
 pub use hash::Hash;
 pub use model::{
-    Arm, ArmTarget, Cell, Comparison, Connections, DriverChoice, Engine, Expectation, External,
-    HeaderText, Interrupted, Limits, Load, NamedValue, OrderTable, Panel, PanelTokens, Plan,
-    PlanError, Receive, RecordLevel, RequestClass, Unit,
+    Arm, ArmTarget, ArrivalProcess, ArrivalStage, Arrivals, Cell, Comparison, Connections,
+    DriverChoice, Engine, Expectation, External, HeaderText, Interrupted, Limits, Load, NamedValue,
+    OrderTable, Panel, PanelTokens, Plan, PlanError, Receive, RecordLevel, RequestClass, Unit,
 };
 pub use objects::{ObjectError, ServerDef, ServerKind, SimServer, TraceObject};
 pub use rules::{

@@ -40,6 +40,8 @@ pub struct Plan {
     pub panels: Vec<Panel>,
     /// What is sent; one entry for each class and set of arms that send the same bytes.
     pub requests: Vec<RequestClass>,
+    /// How the offsets of open cells were made, so that anybody can make them again.
+    pub arrivals: Vec<Arrivals>,
     /// How arms and cells were put in order, with the counts that show the balance.
     pub orders: Vec<OrderTable>,
     /// Server invocations in the order of execution.
@@ -468,6 +470,58 @@ impl Load {
     pub fn is_open(&self) -> bool {
         matches!(self, Load::Open { .. })
     }
+}
+
+/// How the offsets of one open cell were made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arrivals {
+    /// The cell's name as the study writes it.
+    pub cell: String,
+    /// The stages, each beginning where the one before it ends.
+    pub stages: Vec<ArrivalStage>,
+}
+
+/// One stage of an open load; exactly one of `requests` and `lasts_s` is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrivalStage {
+    /// The process.
+    pub process: ArrivalProcess,
+    /// How many arrive in it.
+    pub requests: Option<u32>,
+    /// How many seconds it lasts.
+    pub lasts_s: Option<Ratio>,
+}
+
+/// An arrival process. Definitions: `docs/plan-format.md`, "Draws".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ArrivalProcess {
+    /// Exponential gaps.
+    Poisson {
+        /// Arrivals a second.
+        rate: Ratio,
+    },
+    /// Gaps that are sums of `shape` exponentials.
+    Gamma {
+        /// Arrivals a second.
+        rate: Ratio,
+        /// Exponentials in one gap.
+        shape: u32,
+    },
+    /// Equal gaps from the origin on.
+    Every {
+        /// Seconds between arrivals.
+        gap_s: Ratio,
+    },
+    /// `size` at once, from the origin on.
+    Burst {
+        /// Arrivals of one burst.
+        size: u32,
+        /// Seconds between bursts.
+        gap_s: Ratio,
+    },
 }
 
 /// When connections are made.

@@ -1,0 +1,629 @@
+//! Cells: families expanded, settings looked up, loads evaluated.
+
+use assize_codes as codes;
+use assize_plan::{Connections, Receive, RecordLevel};
+use assize_study::ast::{
+    Cache, Cell, CellSettings, ClassAmount, ClassLoad, ClassShares,
+    Connections as WrittenConnections, Family, Named, Receive as WrittenReceive, Record, Request,
+    Study,
+};
+use assize_study::diagnostic::Diagnostic;
+use assize_study::expr::{CellRef, Expr, ExprKind, Name};
+use assize_study::source::{Span, Spanned};
+use assize_units::DurNs;
+
+use crate::draw::{MAX_REQUESTS, Span as Extent, Stage};
+use crate::eval::{Evaluator, Number, Value, show};
+use crate::load::{Load, OpenStage};
+use crate::merge::Entries;
+
+/// Members of one family at most.
+const MAX_MEMBERS: usize = 1_000;
+const DEFAULT_DRAIN: DurNs = DurNs(300_000_000_000);
+/// The time of one request, where nothing says another.
+pub(crate) const DEFAULT_TIMEOUT: DurNs = DurNs(300_000_000_000);
+/// An idle connection is kept for as long as a plan can say.
+const UNBOUNDED: DurNs = DurNs((1 << 53) - 1);
+
+/// A cell of the study: one member, or those of a family.
+pub(crate) struct Group {
+    pub name: Name,
+    pub is_family: bool,
+    pub members: Vec<Member>,
+}
+
+/// One load on one arm.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    /// As the study writes it: `sweep(4/s)`.
+    pub name: String,
+    /// As a folder: `sweep.4-per-s`.
+    pub path: String,
+    /// Its values, where it is of a family.
+    pub values: Vec<Number>,
+    pub load: MemberLoad,
+    /// The request class.
+    pub class: Name,
+    pub stream: bool,
+    pub settle: DurNs,
+    pub drain: DurNs,
+    /// What the cell says of a request's time.
+    pub timeout: Option<DurNs>,
+    pub connections: Connections,
+    pub record: RecordLevel,
+    pub receive: Receive,
+    /// Where its load is written.
+    pub load_span: Span,
+}
+
+/// A load with its amount.
+#[derive(Clone, Debug)]
+pub(crate) enum MemberLoad {
+    Open {
+        stages: Vec<Stage>,
+        cap: Option<u32>,
+    },
+    Closed {
+        clients: u32,
+        requests: u32,
+    },
+    Batch {
+        prompts: u32,
+    },
+}
+
+impl MemberLoad {
+    pub fn is_drawn(&self) -> bool {
+        match self {
+            MemberLoad::Open { stages, .. } => stages.iter().any(|stage| stage.process.is_drawn()),
+            MemberLoad::Closed { .. } | MemberLoad::Batch { .. } => false,
+        }
+    }
+}
+
+/// What cells fall back on.
+pub(crate) struct Defaults<'s> {
+    pub settings: &'s CellSettings,
+    pub send: Option<&'s ClassShares>,
+    pub requests: &'s Entries<Request>,
+}
+
+impl<'s> Defaults<'s> {
+    pub fn new(study: &'s Study, requests: &'s Entries<Request>) -> Defaults<'s> {
+        Defaults {
+            settings: &study.settings,
+            send: study.send.as_ref(),
+            requests,
+        }
+    }
+}
+
+/// A cell with its members; `None` where an error was reported.
+pub(crate) fn group(
+    eval: &Evaluator<'_>,
+    defaults: &Defaults<'_>,
+    entry: &Named<Cell>,
+) -> Option<Group> {
+    let name = &entry.name;
+    let Some(family) = &entry.item.family else {
+        let member = member(eval, defaults, &entry.item, name, Vec::new(), &[])?;
+        return Some(Group {
+            name: name.clone(),
+            is_family: false,
+            members: vec![member],
+        });
+    };
+    let mut members: Vec<Member> = Vec::new();
+    let mut fine = true;
+    for point in points(eval, family)? {
+        let locals: Vec<(String, Value)> = family
+            .params
+            .iter()
+            .zip(&point)
+            .map(|((param, _), (number, _))| (param.text.clone(), Value::Number(*number)))
+            .collect();
+        match member(eval, defaults, &entry.item, name, point, &locals) {
+            Some(one) if members.iter().any(|known| known.path == one.path) => {
+                eval.context.report(
+                    Diagnostic::new(
+                        codes::E0406,
+                        name.span,
+                        format!("`{}` is there twice", one.name),
+                    )
+                    .help("give each value of `for` once"),
+                );
+                fine = false;
+            }
+            Some(one) => members.push(one),
+            None => fine = false,
+        }
+    }
+    fine.then(|| Group {
+        name: name.clone(),
+        is_family: true,
+        members,
+    })
+}
+
+/// The warmup as a cell of that name.
+pub(crate) fn warmup(
+    eval: &Evaluator<'_>,
+    defaults: &Defaults<'_>,
+    cell: &Cell,
+    place: Span,
+) -> Option<Member> {
+    let name = Name::new("warmup", place);
+    member(eval, defaults, cell, &name, Vec::new(), &[])
+}
+
+type Point = Vec<(Number, String)>;
+
+/// Every combination of the parameters' values; the first parameter changes slowest.
+fn points(eval: &Evaluator<'_>, family: &Family) -> Option<Vec<Point>> {
+    let mut points: Vec<Point> = vec![Vec::new()];
+    for (param, values) in &family.params {
+        if crate::eval::Scope::is_taken(&param.text)
+            || eval.scope.lets.contains_key(param.text.as_str())
+        {
+            eval.context.report(
+                Diagnostic::new(
+                    codes::E0213,
+                    param.span,
+                    format!("`{param}` is taken, and nothing shadows another name"),
+                )
+                .help("rename the parameter"),
+            );
+            return None;
+        }
+        let numbers: Vec<Option<(Number, String)>> =
+            values.iter().map(|expr| point(eval, expr)).collect();
+        let numbers: Vec<(Number, String)> = numbers.into_iter().collect::<Option<_>>()?;
+        if numbers.is_empty() || points.len() * numbers.len() > MAX_MEMBERS {
+            eval.context.report(Diagnostic::new(
+                codes::E0406,
+                param.span,
+                format!("a family has from 1 to {MAX_MEMBERS} members"),
+            ));
+            return None;
+        }
+        points = points
+            .iter()
+            .flat_map(|point| {
+                numbers.iter().map(|number| {
+                    let mut longer = point.clone();
+                    longer.push(number.clone());
+                    longer
+                })
+            })
+            .collect();
+    }
+    Some(points)
+}
+
+fn point(eval: &Evaluator<'_>, expr: &Expr) -> Option<(Number, String)> {
+    match eval.expr(expr, &[])? {
+        // A literal keeps its unit: `500ms` is no `0.5s`.
+        Value::Number(number) => match &expr.kind {
+            ExprKind::Quantity(_) => Some((number, eval.context.text(expr.span))),
+            _ => Some((number, show(number.value, number.kind))),
+        },
+        other => {
+            eval.context.report(Diagnostic::new(
+                codes::E0312,
+                expr.span,
+                format!("`for` needs numbers, found {}", other.describe()),
+            ));
+            None
+        }
+    }
+}
+
+fn member(
+    eval: &Evaluator<'_>,
+    defaults: &Defaults<'_>,
+    cell: &Cell,
+    name: &Name,
+    point: Point,
+    locals: &[(String, Value)],
+) -> Option<Member> {
+    let texts: Vec<String> = point.iter().map(|(_, text)| text.clone()).collect();
+    let (full, path) = if texts.is_empty() {
+        (name.text.clone(), name.text.clone())
+    } else {
+        let folder: Vec<String> = texts.iter().map(|text| folder(text)).collect();
+        (
+            format!("{name}({})", texts.join(", ")),
+            format!("{name}.{}", folder.join(".")),
+        )
+    };
+    let settings = settings(eval, defaults.settings, &cell.settings, locals);
+    let class = class(eval, defaults, cell, name);
+    let load = load(eval, cell, name, locals);
+    let (settings, class, (load, load_span)) = (settings?, class?, load?);
+    Some(Member {
+        name: full,
+        path,
+        values: point.into_iter().map(|(number, _)| number).collect(),
+        load,
+        class,
+        stream: cell.stream.as_ref().is_none_or(|stream| stream.value),
+        settle: settings.settle,
+        drain: settings.drain,
+        timeout: settings.timeout,
+        connections: settings.connections,
+        record: settings.record,
+        receive: settings.receive,
+        load_span,
+    })
+}
+
+/// A value as a part of a folder's name.
+fn folder(text: &str) -> String {
+    text.replace('/', "-per-")
+        .replace('%', "-percent")
+        .replace(' ', "-")
+}
+
+fn class(eval: &Evaluator<'_>, defaults: &Defaults<'_>, cell: &Cell, name: &Name) -> Option<Name> {
+    let shares = cell.send.as_ref().or(defaults.send);
+    match shares {
+        Some(ClassShares::One(class)) => {
+            defaults.requests.find(eval.context, class)?;
+            Some(class.clone())
+        }
+        // The lowering refuses shares.
+        Some(ClassShares::Shares(_)) => None,
+        None => match defaults.requests.list.as_slice() {
+            [only] => Some(Name::new(only.name.text.clone(), only.name.span)),
+            several => {
+                let names: Vec<&str> = several
+                    .iter()
+                    .map(|entry| entry.name.text.as_str())
+                    .collect();
+                eval.context.report(
+                    Diagnostic::new(
+                        codes::E0502,
+                        name.span,
+                        format!("`{name}` does not say which request it sends"),
+                    )
+                    .help(format!("add `send:`; there are: {}", names.join(", "))),
+                );
+                None
+            }
+        },
+    }
+}
+
+fn load(
+    eval: &Evaluator<'_>,
+    cell: &Cell,
+    name: &Name,
+    locals: &[(String, Value)],
+) -> Option<(MemberLoad, Span)> {
+    let written = match &cell.load {
+        Some(ClassLoad::One(load)) => load,
+        // The lowering refuses loads by class.
+        Some(ClassLoad::ByClass(_)) => return None,
+        None => {
+            eval.context.report(
+                Diagnostic::new(codes::E0502, name.span, format!("`{name}` has no `load`"))
+                    .help("write `load: closed(4)` or `load: poisson(3/s)`"),
+            );
+            return None;
+        }
+    };
+    let amount = match &cell.requests {
+        Some(ClassAmount::One(expr)) => Some((
+            eval.count(expr, locals, "`requests`", 1, MAX_REQUESTS),
+            expr.span,
+        )),
+        Some(ClassAmount::ByClass(_)) => return None,
+        None => None,
+    };
+    let load = eval.load(written, locals)?;
+    let span = written.span;
+    let amount = match amount {
+        Some((None, _)) => return None,
+        Some((Some(count), place)) => Some((count, place)),
+        None => None,
+    };
+    let load = match load {
+        Load::Closed { clients } => {
+            let Some((requests, _)) = amount else {
+                return no_amount(eval, name, span, "a closed loop ends with its requests");
+            };
+            MemberLoad::Closed { clients, requests }
+        }
+        Load::Batch { prompts } => {
+            if let Some((_, place)) = amount {
+                return amount_twice(eval, place, span, "`batch` says how many prompts it sends");
+            }
+            MemberLoad::Batch { prompts }
+        }
+        Load::Open { stages, cap } => {
+            let stages = open(eval, name, &stages, amount, span)?;
+            MemberLoad::Open { stages, cap }
+        }
+    };
+    Some((load, span))
+}
+
+/// The stages of an open load, each with its extent: `for` on every stage, or `requests`.
+fn open(
+    eval: &Evaluator<'_>,
+    name: &Name,
+    stages: &[OpenStage],
+    amount: Option<(u32, Span)>,
+    span: Span,
+) -> Option<Vec<Stage>> {
+    let timed = stages.iter().find(|stage| stage.lasts.is_some());
+    match (amount, timed) {
+        (Some((_, place)), Some(stage)) => {
+            amount_twice(eval, place, stage.span, "`for` gives the amount")
+        }
+        (Some((requests, _)), None) => match stages {
+            [only] => Some(vec![Stage {
+                process: only.process,
+                span: Extent::Requests(requests),
+            }]),
+            _ => no_amount(
+                eval,
+                name,
+                span,
+                "each stage needs a `for`, and then no `requests`",
+            ),
+        },
+        (None, _) => stages
+            .iter()
+            .map(|stage| match stage.lasts {
+                Some(seconds) => Some(Stage {
+                    process: stage.process,
+                    span: Extent::Seconds(seconds),
+                }),
+                None => no_amount(
+                    eval,
+                    name,
+                    stage.span,
+                    "an open load ends with its `requests`, or each stage with its `for`",
+                ),
+            })
+            .collect(),
+    }
+}
+
+fn no_amount<T>(eval: &Evaluator<'_>, name: &Name, span: Span, why: &str) -> Option<T> {
+    eval.context.report(
+        Diagnostic::new(
+            codes::E0502,
+            span,
+            format!("`{name}` does not say how many requests it sends"),
+        )
+        .note(why.to_owned())
+        .help("add `requests:`, or `for` to every stage"),
+    );
+    None
+}
+
+fn amount_twice<T>(eval: &Evaluator<'_>, place: Span, other: Span, why: &str) -> Option<T> {
+    eval.context.report(
+        Diagnostic::new(codes::E0502, place, "the amount is given twice")
+            .also(other, why)
+            .help("remove one of the two"),
+    );
+    None
+}
+
+struct Resolved {
+    settle: DurNs,
+    drain: DurNs,
+    timeout: Option<DurNs>,
+    connections: Connections,
+    record: RecordLevel,
+    receive: Receive,
+}
+
+/// The settings of a cell: its own, else those at top level, else the defaults.
+fn settings(
+    eval: &Evaluator<'_>,
+    top: &CellSettings,
+    own: &CellSettings,
+    locals: &[(String, Value)],
+) -> Option<Resolved> {
+    let duration = |own: &Option<Expr>, top: &Option<Expr>, what: &str| {
+        own.as_ref()
+            .map(|expr| eval.duration(expr, locals, what))
+            .or_else(|| top.as_ref().map(|expr| eval.duration(expr, &[], what)))
+    };
+    let settle = duration(&own.settle, &top.settle, "`settle`").unwrap_or(Some(DurNs(0)));
+    let drain = duration(&own.drain, &top.drain, "`drain`").unwrap_or(Some(DEFAULT_DRAIN));
+    let timeout = duration(&own.timeout, &top.timeout, "`timeout`");
+    if let Some(Spanned {
+        value: Cache::Cold | Cache::Primed,
+        span,
+    }) = own.cache.as_ref().or(top.cache.as_ref())
+    {
+        eval.later(
+            *span,
+            "cache",
+            "leave it out: `as_left` is the state that the cell before left",
+        );
+    }
+    let connections = match own
+        .connections
+        .as_ref()
+        .or(top.connections.as_ref())
+        .map(|c| &c.value)
+    {
+        None | Some(WrittenConnections::Fresh) => Some(Connections::Fresh),
+        Some(WrittenConnections::Reuse { idle: None }) => {
+            Some(Connections::Reuse { idle_ns: UNBOUNDED })
+        }
+        Some(WrittenConnections::Reuse { idle: Some(idle) }) => eval
+            .duration(idle, locals, "`idle`")
+            .map(|idle_ns| Connections::Reuse { idle_ns }),
+    };
+    let record = match own.record.as_ref().or(top.record.as_ref()).map(|r| r.value) {
+        None | Some(Record::Wire) => RecordLevel::Wire,
+        Some(Record::Events) => RecordLevel::Events,
+    };
+    let receive = match own
+        .receive
+        .as_ref()
+        .or(top.receive.as_ref())
+        .map(|r| &r.value)
+    {
+        None | Some(WrittenReceive::Reap) => Some(Receive::Reap),
+        Some(WrittenReceive::Kernel { gather: None }) => Some(Receive::Kernel {
+            gather_ns: DurNs(0),
+        }),
+        Some(WrittenReceive::Kernel {
+            gather: Some(gather),
+        }) => eval
+            .duration(gather, locals, "`gather`")
+            .map(|gather_ns| Receive::Kernel { gather_ns }),
+    };
+    Some(Resolved {
+        settle: settle?,
+        drain: drain?,
+        timeout: match timeout {
+            None => None,
+            Some(found) => Some(found?),
+        },
+        connections: connections?,
+        record,
+        receive: receive?,
+    })
+}
+
+/// The cells of a study.
+pub(crate) struct Cells {
+    pub groups: Vec<Group>,
+    /// Cells that are there and have errors of their own.
+    pub faulty: Vec<String>,
+}
+
+impl Cells {
+    /// The cell or family of a name; one that is not there is reported.
+    pub fn group(&self, eval: &Evaluator<'_>, name: &Name) -> Option<&Group> {
+        let found = self
+            .groups
+            .iter()
+            .find(|group| group.name.text == name.text);
+        if found.is_none() && !self.faulty.contains(&name.text) {
+            let known = self.groups.iter().map(|group| group.name.text.as_str());
+            eval.context.unknown("cell", name, known);
+        }
+        found
+    }
+
+    /// One cell: a family's name alone is reported.
+    pub fn one(&self, eval: &Evaluator<'_>, reference: &CellRef) -> Option<&Member> {
+        let group = self.group(eval, &reference.name)?;
+        match (&reference.args, group.is_family) {
+            (None, false) => group.members.first(),
+            (Some(_), true) => self.member(eval, group, reference),
+            (None, true) => {
+                let names: Vec<&str> = group
+                    .members
+                    .iter()
+                    .map(|member| member.name.as_str())
+                    .collect();
+                let last = names.last().copied().unwrap_or_default();
+                eval.context.report(
+                    Diagnostic::new(
+                        codes::E0401,
+                        reference.span,
+                        format!(
+                            "`{}` is {} cells: {}",
+                            group.name,
+                            names.len(),
+                            names.join(", ")
+                        ),
+                    )
+                    .help_edit(
+                        format!("name one: `{last}`"),
+                        reference.span,
+                        last,
+                    ),
+                );
+                None
+            }
+            (Some(args), false) => {
+                eval.context.report(
+                    Diagnostic::new(
+                        codes::E0407,
+                        args.span,
+                        format!("`{}` is one cell and has no members", group.name),
+                    )
+                    .help_edit(
+                        format!("write `{}`", group.name),
+                        reference.span,
+                        group.name.text.clone(),
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    /// The members that a reference of a block set stands for.
+    pub fn several(&self, eval: &Evaluator<'_>, reference: &CellRef) -> Option<Vec<&Member>> {
+        if reference.args.is_some() {
+            return self.one(eval, reference).map(|member| vec![member]);
+        }
+        let group = self.group(eval, &reference.name)?;
+        Some(group.members.iter().collect())
+    }
+
+    fn member<'g>(
+        &self,
+        eval: &Evaluator<'_>,
+        group: &'g Group,
+        reference: &CellRef,
+    ) -> Option<&'g Member> {
+        let args = reference.args.as_ref()?;
+        let mut wanted = Vec::new();
+        for arg in &args.items {
+            match eval.written(&arg.value, &[])? {
+                Value::Number(number) => wanted.push(number),
+                other => {
+                    eval.context.report(Diagnostic::new(
+                        codes::E0407,
+                        arg.value.span(),
+                        format!("a member is named by numbers, found {}", other.describe()),
+                    ));
+                    return None;
+                }
+            }
+        }
+        let alike = |member: &&Member| {
+            member.values.len() == wanted.len()
+                && member
+                    .values
+                    .iter()
+                    .zip(&wanted)
+                    .all(|(a, b)| a.value == b.value && a.kind == b.kind)
+        };
+        let found = group.members.iter().find(alike);
+        if found.is_none() {
+            let names: Vec<&str> = group
+                .members
+                .iter()
+                .map(|member| member.name.as_str())
+                .collect();
+            eval.context.report(
+                Diagnostic::new(
+                    codes::E0407,
+                    reference.span,
+                    format!(
+                        "`{}` has no member `{}`",
+                        group.name,
+                        eval.context.text(reference.span)
+                    ),
+                )
+                .help(format!("its members are: {}", names.join(", "))),
+            );
+        }
+        found
+    }
+}
