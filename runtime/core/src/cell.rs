@@ -6,6 +6,7 @@ use std::sync::Arc;
 use assize_units::{DurNs, OffsetNs};
 
 use crate::protocol::http1::Limits;
+use crate::tls::TlsTarget;
 
 /// One cell: everything that a session needs, rendered before the cell starts.
 #[derive(Clone, Debug)]
@@ -15,7 +16,7 @@ pub struct CellSpec {
     /// When they are sent.
     pub load: LoadSpec,
     /// Where connections are made to; requests name a place here.
-    pub targets: Vec<SocketAddr>,
+    pub targets: Vec<Target>,
     /// When connections are made.
     pub connections: ConnectionPolicy,
     /// Limit of the drain, from the last admission.
@@ -26,6 +27,22 @@ pub struct CellSpec {
     pub spin: DurNs,
     /// Which time a receive carries.
     pub receive: ReceiveMode,
+}
+
+/// A place that connections are made to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Its address.
+    pub addr: SocketAddr,
+    /// Whom it must prove to be; cleartext where there is none.
+    pub tls: Option<Arc<TlsTarget>>,
+}
+
+impl From<SocketAddr> for Target {
+    /// Cleartext.
+    fn from(addr: SocketAddr) -> Self {
+        Target { addr, tls: None }
+    }
 }
 
 /// One request, rendered.
@@ -39,7 +56,7 @@ pub struct RequestSpec {
     pub body: Arc<[u8]>,
     /// From admission to the end of the message.
     pub timeout: DurNs,
-    /// Limit of connecting, where there is one.
+    /// Limit of connecting, TLS handshake included, where there is one.
     pub connect_timeout: Option<DurNs>,
     /// Limit of the silence between two events, where there is one.
     pub idle_timeout: Option<DurNs>,

@@ -19,6 +19,8 @@ pub struct Exchange {
     pub connect: Option<MonoNs>,
     /// That connection stood.
     pub connected: Option<MonoNs>,
+    /// The TLS handshake on it was done.
+    pub tls: Option<MonoNs>,
     /// The send was submitted.
     pub send_start: Option<MonoNs>,
     /// The kernel accepted the last byte.
@@ -39,7 +41,7 @@ pub struct Exchange {
     pub events: u32,
     /// `[DONE]` events.
     pub done_events: u32,
-    /// Receives that brought bytes.
+    /// Receives that brought bytes, of plaintext where there is TLS.
     pub reads: u32,
     /// Bytes received for this request.
     pub received_bytes: u64,
@@ -47,7 +49,7 @@ pub struct Exchange {
     pub body_bytes: u64,
     /// Bytes that followed the end of the response.
     pub surplus_bytes: u64,
-    /// Bytes of the request that the kernel accepted.
+    /// Bytes of the request that the kernel accepted, before encryption; 0 until it took the last.
     pub sent_bytes: u64,
     /// The terminal state; exactly one, and never changed.
     pub terminal: Option<Terminal>,

@@ -20,10 +20,18 @@ pub mod protocol;
 mod session;
 mod sink;
 mod terminal;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_absent.rs"]
+mod tls;
 
-pub use cell::{CellSpec, ConnectionPolicy, LoadSpec, ReceiveMode, RequestSpec};
+pub use cell::{CellSpec, ConnectionPolicy, LoadSpec, ReceiveMode, RequestSpec, Target};
 pub use driver::{Driver, DriverFacts, DriverFailure, Progress, RunControl};
 pub use exchange::{Exchange, PeerEnd, Reuse};
-pub use session::{ConnId, ORIGIN_LEAD, Output, Session, SocketOp};
+pub use session::{ConnId, ORIGIN_LEAD, Outgoing, Output, Session, SocketOp};
 pub use sink::{Entry, NullSink, Sink, Stamp, TimerKind};
 pub use terminal::{Phase, Terminal};
+pub use tls::TlsTarget;
+#[cfg(feature = "tls")]
+pub use tls::{TlsSetupError, certificates_from_pem};

@@ -44,6 +44,11 @@ pub enum Entry<'a> {
     },
     /// The connection stands.
     Connected,
+    /// The TLS layer is established, ended, failed or closed: JSON whose `event` says which.
+    Tls {
+        /// The text.
+        facts: &'a str,
+    },
     /// The send of the request was submitted.
     SendStart,
     /// The kernel accepted the last byte.
@@ -51,9 +56,9 @@ pub enum Entry<'a> {
         /// Bytes accepted.
         bytes: u64,
     },
-    /// Bytes came.
+    /// Bytes came; with TLS the plaintext of all records that the receive completed.
     Received(&'a [u8]),
-    /// The peer ended its side.
+    /// The peer ended its side; with TLS, said so by `close_notify`.
     Eof,
     /// An operation of the system failed.
     Failed {

@@ -1,12 +1,13 @@
 //! A session against a scripted peer on a virtual clock: the order of times, admission, deadlines.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use assize_core::protocol::http1::Limits;
 use assize_core::{
-    CellSpec, ConnId, ConnectionPolicy, Entry, LoadSpec, Output, Phase, ReceiveMode, RequestSpec,
-    Session, Sink, SocketOp, Stamp, Terminal,
+    CellSpec, ConnId, ConnectionPolicy, Entry, LoadSpec, Outgoing, Output, Phase, ReceiveMode,
+    RequestSpec, Session, Sink, SocketOp, Stamp, Target, Terminal,
 };
 use assize_units::{DurNs, MonoNs, OffsetNs};
 
@@ -56,7 +57,7 @@ fn cell(requests: usize, load: LoadSpec, connections: ConnectionPolicy) -> CellS
     CellSpec {
         requests: vec![request; requests],
         load,
-        targets: vec!["127.0.0.1:1".parse().unwrap()],
+        targets: vec![Target::from("127.0.0.1:1".parse::<SocketAddr>().unwrap())],
         connections,
         drain: DurNs::from_s(2),
         limits: Limits::default(),
@@ -79,7 +80,10 @@ fn run(spec: CellSpec, script: impl Fn(u32) -> Vec<Act>) -> (Session, Lines, usi
                 Output::Connect { conn, .. } => {
                     future.insert((now.0 + 10, order), Happens::Connected(conn));
                 }
-                Output::Send { conn, req } => {
+                Output::Send { conn, data } => {
+                    let Outgoing::Request(req) = data else {
+                        panic!("cleartext alone")
+                    };
                     session.handle_send_started(now, conn, &mut sink);
                     session.handle_sent(now, conn, &mut sink);
                     for act in script(req) {

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use assize_core::{
-    ConnId, Driver, DriverFacts, DriverFailure, Output, ReceiveMode, RunControl, Session, Sink,
-    SocketOp, Stamp,
+    ConnId, Driver, DriverFacts, DriverFailure, Outgoing, Output, ReceiveMode, RunControl, Session,
+    Sink, SocketOp, Stamp,
 };
 use assize_units::{DurNs, MonoNs};
 use rustix::buffer::spare_capacity;
@@ -59,10 +59,10 @@ struct Socket {
     ended: bool,
 }
 
-/// A request that the kernel has not accepted wholly.
-#[derive(Clone, Copy, Debug)]
+/// A send that the kernel has not accepted wholly.
+#[derive(Debug)]
 struct Sending {
-    req: u32,
+    data: Outgoing,
     done: usize,
 }
 
@@ -313,7 +313,7 @@ impl Cell<'_> {
         while let Some(output) = self.session.poll_output(clock::now(), self.sink) {
             match output {
                 Output::Connect { conn, addr } => self.connect(conn, addr),
-                Output::Send { conn, req } => self.send(conn, req),
+                Output::Send { conn, data } => self.send(conn, data),
                 Output::Close { conn } => self.close(conn),
             }
         }
@@ -327,11 +327,11 @@ impl Cell<'_> {
         }
     }
 
-    fn send(&mut self, conn: ConnId, req: u32) {
+    fn send(&mut self, conn: ConnId, data: Outgoing) {
         let Some(socket) = self.driver.socket(conn) else {
             return;
         };
-        socket.sending = Some(Sending { req, done: 0 });
+        socket.sending = Some(Sending { data, done: 0 });
         self.session
             .handle_send_started(clock::now(), conn, self.sink);
         self.continue_sending(conn);
@@ -343,22 +343,19 @@ impl Cell<'_> {
             let Some(socket) = self.driver.socket(conn) else {
                 return;
             };
-            let Some(Sending { req, done }) = socket.sending else {
+            let Some(Sending { data, done }) = &mut socket.sending else {
                 return;
             };
-            let (head, body) = self.session.request_bytes(req);
-            let whole = head.len() + body.len();
-            let answer = socket::send_from(socket.fd.as_fd(), head, body, done);
+            let (front, rest) = data.parts(self.session.spec());
+            let whole = front.len() + rest.len();
+            let answer = socket::send_from(socket.fd.as_fd(), front, rest, *done);
             let now = clock::now();
             match answer {
-                Ok(count) if done + count == whole => {
+                Ok(count) if *done + count == whole => {
                     socket.sending = None;
                     self.session.handle_sent(now, conn, self.sink);
                 }
-                Ok(count) => {
-                    let done = done + count;
-                    socket.sending = Some(Sending { req, done });
-                }
+                Ok(count) => *done += count,
                 Err(Errno::AGAIN) => return,
                 Err(errno) => {
                     socket.sending = None;

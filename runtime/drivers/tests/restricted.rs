@@ -200,7 +200,7 @@ fn without_descriptors() {
                 offsets: vec![OffsetNs(0); 64],
                 cap: None,
             },
-            targets: vec![target],
+            targets: vec![target.into()],
             connections: ConnectionPolicy::Fresh,
             drain: DurNs::from_s(5),
             limits: Limits::default(),

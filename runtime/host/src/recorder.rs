@@ -188,6 +188,7 @@ impl Sink for Recorder {
                 return;
             }
             Entry::Connected => Payload::Connected,
+            Entry::Tls { facts } => Payload::Tls { facts },
             Entry::SendStart => {
                 let rendered = self.rendered.clone();
                 let (body, sent_head) = rendered.send_record(req.unwrap_or_default());

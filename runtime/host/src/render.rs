@@ -133,7 +133,7 @@ pub fn render_cell(
     let spec = CellSpec {
         requests: rendered,
         load,
-        targets: vec![address],
+        targets: vec![address.into()],
         connections: match cell.connections {
             Connections::Fresh => ConnectionPolicy::Fresh,
             Connections::Reuse { idle_ns } => ConnectionPolicy::Reuse { idle: idle_ns },

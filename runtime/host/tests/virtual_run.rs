@@ -340,7 +340,7 @@ fn a_flipped_byte_is_found_wherever_it_is() {
             tampered.replace(&name, changed);
             match check_seal(&tampered) {
                 Err(SealError::Differs { file, .. }) if name != "SHA256SUMS" => {
-                    assert_eq!(file, name)
+                    assert_eq!(file, name);
                 }
                 Err(_) if name == "SHA256SUMS" => {}
                 other => panic!("{name}, byte {place}: {other:?}"),

@@ -147,11 +147,11 @@ impl Cell {
                     self.conns.insert(conn, end);
                     self.clients.insert(end, conn);
                 }
-                Output::Send { conn, req } => {
+                Output::Send { conn, data } => {
                     session.handle_send_started(now, conn, sink);
                     if let Some(end) = self.conns.get(&conn) {
-                        let (head, body) = session.request_bytes(req);
-                        self.net.send(*end, &[head, body].concat());
+                        let (front, rest) = data.parts(session.spec());
+                        self.net.send(*end, &[front, rest].concat());
                     }
                     session.handle_sent(now, conn, sink);
                 }

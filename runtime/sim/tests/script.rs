@@ -34,7 +34,7 @@ fn in_virtual_time_each_write_has_its_planned_instant() {
     let spec = CellSpec {
         requests: vec![request],
         load: LoadSpec::Closed { clients: 1 },
-        targets: vec![addr],
+        targets: vec![addr.into()],
         connections: ConnectionPolicy::Fresh,
         drain: DurNs::from_s(1),
         limits: Limits::default(),

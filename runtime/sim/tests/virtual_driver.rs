@@ -46,7 +46,7 @@ fn spec(requests: usize, load: LoadSpec, connections: ConnectionPolicy) -> CellS
     CellSpec {
         requests: vec![request; requests],
         load,
-        targets: vec![addr()],
+        targets: vec![addr().into()],
         connections,
         drain: DurNs::from_s(2),
         limits: Limits::default(),
@@ -371,7 +371,7 @@ fn the_same_cell_leaves_the_same_entries_also_when_engines_share_the_clock() {
         )
         .unwrap();
         let mut spec = spec(40, closed(8), ConnectionPolicy::Preopened { n: 3 });
-        spec.targets.push(other);
+        spec.targets.push(other.into());
         for (n, request) in spec.requests.iter_mut().enumerate() {
             request.target = (n % 2) as u32;
         }

@@ -6,15 +6,28 @@ use super::ConnId;
 use crate::exchange::Reuse;
 use crate::protocol::http1::{Head, Limits, ResponseParser};
 use crate::protocol::sse::Scanner;
+use crate::tls::TlsLayer;
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Vacant,
+    /// Until it can carry a request: with TLS, until the handshake is done.
     Connecting,
     Busy,
-    Idle { since: MonoNs },
+    Idle {
+        since: MonoNs,
+    },
     Closing,
+}
+
+/// The one send that is under way on a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    /// Whether the last byte of a request is in it.
+    pub carries_request: bool,
+    /// Bytes of TLS records.
+    pub ciphertext_bytes: u64,
 }
 
 /// One slot. Its parser and its scanner keep their buffers from one connection to the next.
@@ -28,6 +41,14 @@ pub(crate) struct Connection {
     pub parser: ResponseParser,
     pub scanner: Scanner,
     pub head: Option<Head>,
+    /// Whether the transport stands.
+    pub stands: bool,
+    pub tls: Option<Box<TlsLayer>>,
+    pub sending: Option<Sending>,
+    /// An encrypted request waits in the TLS layer.
+    pub request_waits: bool,
+    /// The last instant at which something happened.
+    latest: MonoNs,
 }
 
 /// All slots, and who is where.
@@ -41,6 +62,7 @@ pub(crate) struct Connections {
     carrier: Vec<Option<ConnId>>,
     next_serial: u32,
     limits: Limits,
+    latest: MonoNs,
 }
 
 impl Connections {
@@ -52,11 +74,12 @@ impl Connections {
             carrier: vec![None; requests],
             next_serial: 0,
             limits,
+            latest: MonoNs(0),
         }
     }
 
     /// A new connection, for a request or in advance.
-    pub fn open_new(&mut self, target: u32, req: Option<u32>) -> ConnId {
+    pub fn open_new(&mut self, now: MonoNs, target: u32, req: Option<u32>) -> ConnId {
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(Connection {
                 serial: 0,
@@ -67,6 +90,11 @@ impl Connections {
                 parser: ResponseParser::new(self.limits),
                 scanner: Scanner::new(),
                 head: None,
+                stands: false,
+                tls: None,
+                sending: None,
+                request_waits: false,
+                latest: MonoNs(0),
             });
             self.slots.len() as u32 - 1
         });
@@ -78,6 +106,11 @@ impl Connections {
         connection.target = target;
         connection.req = req;
         connection.carried = 0;
+        connection.stands = false;
+        connection.tls = None;
+        connection.sending = None;
+        connection.request_waits = false;
+        connection.latest = now;
         connection.restart();
         let conn = ConnId { slot, serial };
         if let Some(req) = req {
@@ -93,9 +126,7 @@ impl Connections {
     )]
     pub fn request_of(&self, conn: ConnId) -> Option<Option<u32>> {
         let connection = self.slots.get(conn.slot as usize)?;
-        let live = connection.serial == conn.serial
-            && !matches!(connection.state, State::Vacant | State::Closing);
-        live.then_some(connection.req)
+        (connection.serial == conn.serial && connection.is_live()).then_some(connection.req)
     }
 
     /// The live connection that carries a request.
@@ -111,12 +142,35 @@ impl Connections {
     pub fn live(&self) -> Vec<ConnId> {
         (0..)
             .zip(&self.slots)
-            .filter(|(_, connection)| !matches!(connection.state, State::Vacant | State::Closing))
+            .filter(|(_, connection)| connection.is_live())
             .map(|(slot, connection)| ConnId {
                 slot,
                 serial: connection.serial,
             })
             .collect()
+    }
+
+    /// Connections for no request that do not stand yet.
+    pub fn connecting_in_advance(&self) -> Vec<ConnId> {
+        let mut connecting = self.live();
+        connecting.retain(|conn| {
+            let connection = &self.slots[conn.slot as usize];
+            connection.state == State::Connecting && connection.req.is_none()
+        });
+        connecting
+    }
+
+    /// `now`, or the last instant of a connection if that is later; it becomes the last instant.
+    pub fn not_before(&mut self, conn: ConnId, now: MonoNs) -> MonoNs {
+        let connection = &mut self.slots[conn.slot as usize];
+        connection.latest = connection.latest.max(now);
+        self.latest = self.latest.max(connection.latest);
+        connection.latest
+    }
+
+    /// The last instant at which something happened on any connection.
+    pub fn latest(&self) -> MonoNs {
+        self.latest
     }
 
     /// Takes the connection to `target` that was idle last, with its idle time.
@@ -159,20 +213,18 @@ impl Connections {
         }
     }
 
-    /// Marks a live connection as closing; false where it no longer counts.
-    pub fn begin_close(&mut self, conn: ConnId) -> bool {
-        if self.request_of(conn).is_none() {
-            return false;
-        }
+    /// Marks a live connection as closing.
+    pub fn begin_close(&mut self, conn: ConnId) {
         self.idle.retain(|slot| *slot != conn.slot);
         self.part(conn);
         self.get_mut(conn).state = State::Closing;
-        true
     }
 
     /// The slot may be used again.
     pub fn release(&mut self, conn: ConnId) {
-        let connection = &mut self.slots[conn.slot as usize];
+        let Some(connection) = self.slots.get_mut(conn.slot as usize) else {
+            return;
+        };
         if connection.serial == conn.serial && connection.state == State::Closing {
             connection.state = State::Vacant;
             self.vacant.push(conn.slot);
@@ -186,6 +238,11 @@ impl Connections {
 }
 
 impl Connection {
+    /// Neither gone nor going.
+    pub fn is_live(&self) -> bool {
+        !matches!(self.state, State::Vacant | State::Closing)
+    }
+
     /// Counts the request that the connection is about to carry.
     pub fn carry(&mut self, idle: Option<DurNs>) -> Reuse {
         self.state = State::Busy;

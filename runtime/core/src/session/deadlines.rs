@@ -14,10 +14,10 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// Room for one deadline a request; more are taken as they come.
-    pub fn new(requests: usize) -> Deadlines {
+    /// Room for as many as can be pending at once.
+    pub fn new(most: usize) -> Deadlines {
         Deadlines {
-            heap: BinaryHeap::with_capacity(requests),
+            heap: BinaryHeap::with_capacity(most),
         }
     }
 
@@ -31,5 +31,15 @@ impl Deadlines {
 
     pub fn pop_due(&mut self, now: MonoNs) -> Option<(MonoNs, u32, TimerKind)> {
         (self.next()? <= now).then(|| self.heap.pop().expect("peeked above").0)
+    }
+
+    /// Drops the first deadlines that no longer mean anything, so that nobody wakes for them.
+    pub fn drop_first_while(&mut self, settled: impl Fn(u32, TimerKind) -> bool) {
+        while let Some(Reverse((_, req, kind))) = self.heap.peek() {
+            if !settled(*req, *kind) {
+                return;
+            }
+            self.heap.pop();
+        }
     }
 }

@@ -3,6 +3,8 @@
 
 mod connection;
 mod deadlines;
+mod ending;
+mod input;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,14 +13,13 @@ use std::sync::atomic::Ordering;
 
 use assize_units::{DurNs, MonoNs};
 
-use crate::cell::{CellSpec, ConnectionPolicy};
+use crate::cell::{CellSpec, ConnectionPolicy, RequestSpec};
 use crate::driver::Progress;
-use crate::exchange::{Exchange, PeerEnd};
+use crate::exchange::Exchange;
 use crate::load::{Load, intended};
-use crate::protocol::http1::{ErrorGroup, Event, Http1Error};
-use crate::sink::{Entry, Sink, Stamp, TimerKind};
-use crate::terminal::{Phase, Terminal};
-use connection::{Connections, State};
+use crate::sink::{Entry, Sink, TimerKind};
+use crate::terminal::Terminal;
+use connection::Connections;
 use deadlines::Deadlines;
 
 /// From the start of a cell (or its last preopened connection) to its origin, so that the first
@@ -39,7 +40,7 @@ pub struct ConnId {
 }
 
 /// What a driver must do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Begin a connection and receive on it until it is closed. Answer: `handle_connected` or
     /// `handle_failed`.
@@ -49,13 +50,13 @@ pub enum Output {
         /// To where.
         addr: SocketAddr,
     },
-    /// Send the head and the body of a request ([`Session::request_bytes`]). Answers:
-    /// `handle_send_started` when it is submitted, then `handle_sent` or `handle_failed`.
+    /// Send bytes ([`Outgoing::parts`]). Answers: `handle_send_started` when it is submitted, then
+    /// `handle_sent` or `handle_failed`. A connection has at most one send under way.
     Send {
         /// On which connection.
         conn: ConnId,
-        /// Which request.
-        req: u32,
+        /// What.
+        data: Outgoing,
     },
     /// Stop all operations of the connection and close it. Answer: `handle_closed`; nothing else
     /// of this connection counts any more.
@@ -63,6 +64,29 @@ pub enum Output {
         /// Which connection.
         conn: ConnId,
     },
+}
+
+/// What a driver sends: lent by the cell, or encrypted for one connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    /// The head and the body of a request, a place in [`CellSpec::requests`].
+    Request(u32),
+    /// TLS records.
+    Records(Arc<[u8]>),
+}
+
+impl Outgoing {
+    /// The bytes, in two parts of which the second may be empty. They do not move while `spec` and
+    /// this value (or a clone of it) live.
+    pub fn parts<'a>(&'a self, spec: &'a CellSpec) -> (&'a [u8], &'a [u8]) {
+        match self {
+            Outgoing::Request(req) => {
+                let request = &spec.requests[*req as usize];
+                (&request.head, &request.body)
+            }
+            Outgoing::Records(records) => (records, &[]),
+        }
+    }
 }
 
 /// An operation of the system on a connection.
@@ -93,6 +117,7 @@ pub struct Session {
     last_admitted: Option<MonoNs>,
     unfinished: u32,
     preopening: u32,
+    preopen_deadline: Option<MonoNs>,
     counts: Counts,
     ended: bool,
 }
@@ -114,12 +139,13 @@ impl Session {
             load: Load::new(&spec.load, total),
             exchanges: vec![Exchange::default(); spec.requests.len()],
             conns: Connections::new(spec.limits, spec.requests.len()),
-            deadlines: Deadlines::new(spec.requests.len()),
+            deadlines: Deadlines::new(most_deadlines(&spec)),
             outputs: VecDeque::with_capacity(256),
             origin: None,
             last_admitted: None,
             unfinished: total,
             preopening: 0,
+            preopen_deadline: None,
             counts: Counts::default(),
             ended: false,
             spec,
@@ -129,6 +155,7 @@ impl Session {
     /// Begins the cell: opens what is to be preopened, then sets the origin.
     pub fn start(&mut self, now: MonoNs, sink: &mut dyn Sink) {
         if let ConnectionPolicy::Preopened { n } = self.spec.connections {
+            self.preopen_deadline = preopen_limit(&self.spec).map(|limit| now.after(limit));
             for target in 0..self.spec.targets.len() as u32 {
                 for _ in 0..n {
                     self.preopening += 1;
@@ -147,7 +174,10 @@ impl Session {
             if let Some(output) = self.next_output() {
                 return Some(output);
             }
-            let origin = self.origin?;
+            let Some(origin) = self.origin else {
+                self.end_if_due(now, sink);
+                return self.next_output();
+            };
             if let Some(req) = self.load.admit() {
                 self.admit(now, req, sink);
             } else if let Some(req) = self.load.dispatch(&self.spec.load, origin, now) {
@@ -163,7 +193,9 @@ impl Session {
                 );
             } else {
                 self.end_if_due(now, sink);
-                return None;
+                let (exchanges, deadlines) = (&self.exchanges, &mut self.deadlines);
+                deadlines.drop_first_while(|req, kind| is_settled(&exchanges[req as usize], kind));
+                return self.next_output();
             }
         }
         None
@@ -177,7 +209,9 @@ impl Session {
 
     /// The next instant at which `handle_timeout` or `poll_output` has something to do.
     pub fn poll_timeout(&self) -> Option<MonoNs> {
-        let origin = self.origin?;
+        let Some(origin) = self.origin else {
+            return self.preopen_deadline;
+        };
         let due = self.load.next_due(&self.spec.load, origin);
         let now_if_admissible = self.load.can_admit().then_some(MonoNs(0));
         [
@@ -191,212 +225,11 @@ impl Session {
         .min()
     }
 
-    /// Fires every deadline at or before `now`.
-    pub fn handle_timeout(&mut self, now: MonoNs, sink: &mut dyn Sink) {
-        if self
-            .drain_deadline()
-            .is_some_and(|deadline| deadline <= now)
-        {
-            for req in 0..self.exchanges.len() as u32 {
-                if self.exchanges[req as usize].terminal.is_none() {
-                    sink.put(
-                        now.into(),
-                        self.conns.of_request(req),
-                        Some(req),
-                        Entry::Timer(TimerKind::Drain),
-                    );
-                    self.fail(now.into(), req, Terminal::DrainTimeout, 0, sink);
-                }
-            }
-        }
-        while let Some((deadline, req, kind)) = self.deadlines.pop_due(now) {
-            let exchange = &self.exchanges[req as usize];
-            if exchange.terminal.is_some() {
-                continue;
-            }
-            let terminal = match kind {
-                TimerKind::Request => Terminal::RequestTimeout,
-                TimerKind::Connect if exchange.connected.is_some() => continue,
-                TimerKind::Connect => Terminal::ConnectTimeout,
-                TimerKind::Idle => {
-                    let quiet_since = exchange.last_event.or(exchange.sent).unwrap_or(deadline);
-                    let limit = self.spec.requests[req as usize]
-                        .idle_timeout
-                        .unwrap_or_default();
-                    if quiet_since.after(limit) > now {
-                        self.deadlines
-                            .push(quiet_since.after(limit), req, TimerKind::Idle);
-                        continue;
-                    }
-                    Terminal::IdleTimeout
-                }
-                TimerKind::Drain => Terminal::DrainTimeout,
-            };
-            sink.put(
-                now.into(),
-                self.conns.of_request(req),
-                Some(req),
-                Entry::Timer(kind),
-            );
-            self.fail(now.into(), req, terminal, 0, sink);
-        }
-    }
-
-    /// The connection stands.
-    pub fn handle_connected(&mut self, now: MonoNs, conn: ConnId, sink: &mut dyn Sink) {
-        let Some(req) = self.conns.request_of(conn) else {
-            return;
-        };
-        sink.put(now.into(), Some(conn), req, Entry::Connected);
-        match req {
-            Some(req) => {
-                self.exchanges[req as usize].connected = Some(now);
-                self.exchanges[req as usize].reuse = Some(self.conns.get_mut(conn).carry(None));
-                self.outputs.push_back(Output::Send { conn, req });
-            }
-            None => {
-                self.conns.set_idle(conn, now);
-                self.preopened(now, sink);
-            }
-        }
-    }
-
-    /// The send of a connection's request was submitted.
-    pub fn handle_send_started(&mut self, now: MonoNs, conn: ConnId, sink: &mut dyn Sink) {
-        let Some(Some(req)) = self.conns.request_of(conn) else {
-            return;
-        };
-        self.exchanges[req as usize].send_start = Some(now);
-        sink.put(now.into(), Some(conn), Some(req), Entry::SendStart);
-    }
-
-    /// The kernel accepted the last byte of a connection's request.
-    pub fn handle_sent(&mut self, now: MonoNs, conn: ConnId, sink: &mut dyn Sink) {
-        let Some(Some(req)) = self.conns.request_of(conn) else {
-            return;
-        };
-        let bytes = self.spec.requests[req as usize].wire_len();
-        let exchange = &mut self.exchanges[req as usize];
-        exchange.sent = Some(now);
-        exchange.sent_bytes = bytes;
-        sink.put(now.into(), Some(conn), Some(req), Entry::Sent { bytes });
-        if let Some(limit) = self.spec.requests[req as usize].idle_timeout {
-            self.deadlines.push(now.after(limit), req, TimerKind::Idle);
-        }
-    }
-
-    /// Bytes came on a connection.
-    pub fn handle_received(&mut self, at: Stamp, conn: ConnId, bytes: &[u8], sink: &mut dyn Sink) {
-        let Some(req) = self.conns.request_of(conn) else {
-            return;
-        };
-        sink.put(at, Some(conn), req, Entry::Received(bytes));
-        let Some(req) = req else {
-            // Bytes without a request are never taken for the next response.
-            self.close(at.mono, conn, sink);
-            return;
-        };
-        let now = at.mono;
-        let exchange = &mut self.exchanges[req as usize];
-        exchange.reads += 1;
-        exchange.received_bytes += bytes.len() as u64;
-        let connection = self.conns.get_mut(conn);
-        let mut input = bytes;
-        loop {
-            match connection.parser.poll(&mut input) {
-                Ok(None) => return,
-                Ok(Some(Event::Interim { .. })) => {}
-                Ok(Some(Event::Head(head))) => {
-                    exchange.head = Some(now);
-                    exchange.status = head.status;
-                    connection.head = Some(head);
-                }
-                Ok(Some(Event::Body(mut body))) => {
-                    exchange.body_bytes += body.len() as u64;
-                    if !connection.head.is_some_and(|head| head.event_stream) {
-                        continue;
-                    }
-                    while let Some(event) = connection.scanner.poll(&mut body) {
-                        exchange.events += 1;
-                        self.counts.events += 1;
-                        exchange.first_event.get_or_insert(now);
-                        exchange.last_event = Some(now);
-                        if event.done {
-                            exchange.done_events += 1;
-                            exchange.done.get_or_insert(now);
-                        }
-                    }
-                }
-                Ok(Some(Event::End(end))) => {
-                    exchange.surplus_bytes = input.len() as u64;
-                    let keep = end.keep_alive && input.is_empty() && exchange.sent.is_some();
-                    self.complete(at, conn, req, keep, sink);
-                    return;
-                }
-                Err(error) => {
-                    self.fail(at, req, broken_response(error), 0, sink);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// The peer ended its side of a connection.
-    pub fn handle_eof(&mut self, at: Stamp, conn: ConnId, sink: &mut dyn Sink) {
-        let Some(req) = self.conns.request_of(conn) else {
-            return;
-        };
-        sink.put(at, Some(conn), req, Entry::Eof);
-        let Some(req) = req else {
-            self.close(at.mono, conn, sink);
-            return;
-        };
-        self.exchanges[req as usize].peer_end = Some(PeerEnd::Eof);
-        match self.conns.get_mut(conn).parser.handle_eof() {
-            Ok(_) => self.complete(at, conn, req, false, sink),
-            Err(error) => self.fail(at, req, broken_response(error), 0, sink),
-        }
-    }
-
-    /// An operation on a connection failed.
+    /// Fires every deadline at or before `now`, in the order of their instants.
     ///
-    /// A failed send ends nothing by itself: an answer may already be under way, and the receive
-    /// that follows tells how the connection ended.
-    pub fn handle_failed(
-        &mut self,
-        now: MonoNs,
-        conn: ConnId,
-        op: SocketOp,
-        errno: i32,
-        sink: &mut dyn Sink,
-    ) {
-        let Some(req) = self.conns.request_of(conn) else {
-            return;
-        };
-        sink.put(now.into(), Some(conn), req, Entry::Failed { op, errno });
-        let Some(req) = req else {
-            let preopening = self.conns.get_mut(conn).state == State::Connecting;
-            self.close(now, conn, sink);
-            if preopening {
-                self.preopened(now, sink);
-            }
-            return;
-        };
-        let exchange = &mut self.exchanges[req as usize];
-        if matches!(errno, errno_of::ECONNRESET | errno_of::EPIPE) {
-            exchange.peer_end = Some(PeerEnd::Reset);
-        }
-        if op == SocketOp::Send && connection_broke(errno) {
-            exchange.errno = errno;
-            return;
-        }
-        self.fail(now.into(), req, system_failure(op, errno), errno, sink);
-    }
-
-    /// A closed connection's resources are gone.
-    pub fn handle_closed(&mut self, now: MonoNs, conn: ConnId, sink: &mut dyn Sink) {
-        self.conns.release(conn);
-        self.end_if_due(now, sink);
+    /// What came by `now` must have been handed over before: at one instant the peer counts first.
+    pub fn handle_timeout(&mut self, now: MonoNs, sink: &mut dyn Sink) {
+        self.fire_until(now, now, sink);
     }
 
     /// Ends the cell at once: what is unfinished becomes a client fault.
@@ -409,7 +242,8 @@ impl Session {
                 } else {
                     Terminal::NotDispatched
                 };
-                self.fail(now.into(), req, terminal, 0, sink);
+                let at = self.not_before_request(req, now);
+                self.fail(at.into(), req, terminal, 0, sink);
             }
         }
         self.load.abandon();
@@ -429,12 +263,6 @@ impl Session {
     /// The cell.
     pub fn spec(&self) -> &Arc<CellSpec> {
         &self.spec
-    }
-
-    /// Head and body of a request. They live, unmoved, as long as [`Session::spec`]'s allocation.
-    pub fn request_bytes(&self, req: u32) -> (&[u8], &[u8]) {
-        let request = &self.spec.requests[req as usize];
-        (&request.head, &request.body)
     }
 
     /// The origin, once it is set.
@@ -462,11 +290,11 @@ impl Session {
         progress.events.store(self.counts.events, Ordering::Relaxed);
     }
 
-    /// The next queued output; a send whose request has ended meanwhile is dropped.
+    /// The next queued output; a send on a connection that no longer counts is dropped.
     fn next_output(&mut self) -> Option<Output> {
         loop {
             match self.outputs.pop_front()? {
-                Output::Send { conn, req } if self.conns.request_of(conn) != Some(Some(req)) => {}
+                Output::Send { conn, .. } if self.conns.request_of(conn).is_none() => {}
                 output => return Some(output),
             }
         }
@@ -486,12 +314,16 @@ impl Session {
             return;
         }
         self.preopening -= 1;
-        if self.preopening == 0 && self.origin.is_none() {
+        if self.preopening == 0 {
+            self.preopen_deadline = None;
+        }
+        if self.preopening == 0 && self.origin.is_none() && self.unfinished > 0 {
             self.set_origin(now, sink);
         }
     }
 
     fn admit(&mut self, now: MonoNs, req: u32, sink: &mut dyn Sink) {
+        let now = self.not_before_request(req, now);
         let request = &self.spec.requests[req as usize];
         self.exchanges[req as usize].admitted = Some(now);
         self.last_admitted = Some(now);
@@ -509,7 +341,8 @@ impl Session {
                 self.conns.assign(conn, req);
                 self.exchanges[req as usize].reuse =
                     Some(self.conns.get_mut(conn).carry(Some(idle)));
-                self.outputs.push_back(Output::Send { conn, req });
+                self.conns.not_before(conn, now);
+                self.send_request(now, conn, req, sink);
                 return;
             }
             self.close(now, conn, sink);
@@ -523,78 +356,79 @@ impl Session {
     }
 
     fn connect(&mut self, now: MonoNs, target: u32, req: Option<u32>, sink: &mut dyn Sink) {
-        let addr = self.spec.targets[target as usize];
-        let conn = self.conns.open_new(target, req);
+        let addr = self.spec.targets[target as usize].addr;
+        let conn = self.conns.open_new(now, target, req);
         sink.put(now.into(), Some(conn), req, Entry::Connect { addr });
         self.outputs.push_back(Output::Connect { conn, addr });
     }
 
-    fn complete(&mut self, at: Stamp, conn: ConnId, req: u32, keep: bool, sink: &mut dyn Sink) {
-        let head = self.conns.get_mut(conn).head;
-        let terminal = match head {
-            Some(head) if head.redirect => Terminal::Redirect,
-            Some(head) if head.encoded => Terminal::Encoded,
-            _ => Terminal::Complete,
-        };
-        self.finish(at, req, terminal, 0, sink);
-        if keep && self.spec.connections != ConnectionPolicy::Fresh {
-            self.conns.set_idle(conn, at.mono);
-        } else {
-            self.close(at.mono, conn, sink);
+    /// Fires every deadline up to `until`, in the order of their instants; `now` is the stamp.
+    fn fire_until(&mut self, until: MonoNs, now: MonoNs, sink: &mut dyn Sink) {
+        let drain = self.drain_deadline().filter(|drain| *drain <= until);
+        self.fire_requests(drain.unwrap_or(until), now, sink);
+        if drain.is_some() && self.unfinished > 0 {
+            for req in 0..self.exchanges.len() as u32 {
+                if self.exchanges[req as usize].terminal.is_none() {
+                    self.time_out(now, req, TimerKind::Drain, Terminal::DrainTimeout, sink);
+                }
+            }
+        }
+        if self
+            .preopen_deadline
+            .is_some_and(|deadline| deadline <= until)
+        {
+            for conn in self.conns.connecting_in_advance() {
+                self.close(now, conn, sink);
+            }
         }
     }
 
-    fn fail(&mut self, at: Stamp, req: u32, terminal: Terminal, errno: i32, sink: &mut dyn Sink) {
+    fn fire_requests(&mut self, until: MonoNs, now: MonoNs, sink: &mut dyn Sink) {
+        while let Some((deadline, req, kind)) = self.deadlines.pop_due(until) {
+            let exchange = &self.exchanges[req as usize];
+            if is_settled(exchange, kind) {
+                continue;
+            }
+            let terminal = match kind {
+                TimerKind::Request => Terminal::RequestTimeout,
+                TimerKind::Connect => Terminal::ConnectTimeout,
+                TimerKind::Idle => {
+                    let quiet_since = exchange.last_event.max(exchange.sent).unwrap_or_default();
+                    let limit = self.spec.requests[req as usize]
+                        .idle_timeout
+                        .unwrap_or_default();
+                    if quiet_since.after(limit) > deadline {
+                        let next = quiet_since.after(limit);
+                        self.deadlines.push(next, req, TimerKind::Idle);
+                        continue;
+                    }
+                    Terminal::IdleTimeout
+                }
+                TimerKind::Drain => Terminal::DrainTimeout,
+            };
+            self.time_out(now, req, kind, terminal, sink);
+        }
+    }
+
+    fn time_out(
+        &mut self,
+        now: MonoNs,
+        req: u32,
+        kind: TimerKind,
+        terminal: Terminal,
+        sink: &mut dyn Sink,
+    ) {
+        let at = self.not_before_request(req, now);
         let conn = self.conns.of_request(req);
-        let broken_send = std::mem::take(&mut self.exchanges[req as usize].errno);
-        let errno = if errno == 0 { broken_send } else { errno };
-        self.finish(at, req, terminal, errno, sink);
-        if let Some(conn) = conn {
-            self.close(at.mono, conn, sink);
-        }
+        sink.put(at.into(), conn, Some(req), Entry::Timer(kind));
+        self.fail(at.into(), req, terminal, 0, sink);
     }
 
-    fn finish(&mut self, at: Stamp, req: u32, terminal: Terminal, errno: i32, sink: &mut dyn Sink) {
-        let conn = self.conns.of_request(req);
-        let head_begun = conn.is_some_and(|conn| self.conns.get_mut(conn).parser.started());
-        let exchange = &mut self.exchanges[req as usize];
-        debug_assert!(
-            exchange.terminal.is_none(),
-            "a request has exactly one terminal state"
-        );
-        exchange.phase = Some(match terminal {
-            Terminal::Complete | Terminal::Redirect | Terminal::Encoded => Phase::Ended,
-            _ => exchange.phase_now(head_begun),
-        });
-        exchange.terminal = Some(terminal);
-        exchange.end = Some(at.mono);
-        exchange.errno = errno;
-        let entry = Entry::Terminal {
-            terminal,
-            phase: exchange.phase.expect("set above"),
-            status: exchange.status,
-            errno,
-        };
-        let was_admitted = exchange.admitted.is_some();
-        sink.put(at, conn, Some(req), entry);
-        self.unfinished -= 1;
-        self.counts.ended += 1;
-        self.counts.failed += u64::from(terminal != Terminal::Complete);
-        if was_admitted {
-            self.load.release();
-        }
-    }
-
-    fn close(&mut self, now: MonoNs, conn: ConnId, sink: &mut dyn Sink) {
-        if self.conns.begin_close(conn) {
-            sink.put(now.into(), Some(conn), None, Entry::Close);
-            self.outputs.push_back(Output::Close { conn });
-        }
-    }
-
-    fn close_all(&mut self, now: MonoNs, sink: &mut dyn Sink) {
-        for conn in self.conns.live() {
-            self.close(now, conn, sink);
+    /// `now`, or the last thing that happened to a request if that is later.
+    fn not_before_request(&mut self, req: u32, now: MonoNs) -> MonoNs {
+        match self.conns.of_request(req) {
+            Some(conn) => self.conns.not_before(conn, now),
+            None => now.max(self.exchanges[req as usize].dispatched.unwrap_or(now)),
         }
     }
 
@@ -606,59 +440,25 @@ impl Session {
         self.last_admitted
             .map(|admitted| admitted.after(self.spec.drain))
     }
-
-    fn end_if_due(&mut self, now: MonoNs, sink: &mut dyn Sink) {
-        if self.ended || self.unfinished > 0 || self.preopening > 0 {
-            return;
-        }
-        self.close_all(now, sink);
-        if self.conns.open() == 0 && self.outputs.is_empty() {
-            self.ended = true;
-            sink.put(now.into(), None, None, Entry::CellEnd);
-        }
-    }
 }
 
-fn broken_response(error: Http1Error) -> Terminal {
-    match error.group() {
-        ErrorGroup::MalformedHead => Terminal::MalformedHead,
-        ErrorGroup::MalformedFraming => Terminal::MalformedFraming,
-        ErrorGroup::TooLarge => Terminal::TooLarge,
-        ErrorGroup::EofBeforeResponse => Terminal::Disconnected,
-        ErrorGroup::Truncated if error == Http1Error::EofInHead => Terminal::Disconnected,
-        ErrorGroup::Truncated => Terminal::Truncated,
-    }
+/// Whether a deadline no longer means anything.
+fn is_settled(exchange: &Exchange, kind: TimerKind) -> bool {
+    exchange.terminal.is_some() || (kind == TimerKind::Connect && exchange.reuse.is_some())
 }
 
-fn connection_broke(errno: i32) -> bool {
-    matches!(errno, errno_of::ECONNRESET | errno_of::EPIPE)
+/// Deadlines that can be pending at once.
+fn most_deadlines(spec: &CellSpec) -> usize {
+    let of = |request: &RequestSpec| {
+        1 + usize::from(request.connect_timeout.is_some())
+            + usize::from(request.idle_timeout.is_some())
+    };
+    spec.requests.iter().map(of).sum()
 }
 
-fn system_failure(op: SocketOp, errno: i32) -> Terminal {
-    use errno_of::*;
-    match errno {
-        EMFILE | ENFILE | ENOBUFS | ENOMEM | EADDRNOTAVAIL | EADDRINUSE | EACCES | EPERM => {
-            Terminal::ClientFault
-        }
-        ECONNRESET | EPIPE => Terminal::Reset,
-        ETIMEDOUT if op == SocketOp::Connect => Terminal::ConnectTimeout,
-        _ if op == SocketOp::Connect => Terminal::Refused,
-        _ => Terminal::Reset,
-    }
-}
-
-/// Error numbers of Linux that a terminal state tells apart. They are part of the evidence format,
-/// so they are spelt here and not taken from the system that happens to compile this.
-mod errno_of {
-    pub const EPERM: i32 = 1;
-    pub const ENOMEM: i32 = 12;
-    pub const EACCES: i32 = 13;
-    pub const ENFILE: i32 = 23;
-    pub const EMFILE: i32 = 24;
-    pub const EPIPE: i32 = 32;
-    pub const EADDRINUSE: i32 = 98;
-    pub const EADDRNOTAVAIL: i32 = 99;
-    pub const ECONNRESET: i32 = 104;
-    pub const ENOBUFS: i32 = 105;
-    pub const ETIMEDOUT: i32 = 110;
+/// How long connections that are opened in advance are awaited: no longer than the most patient
+/// request would wait for its own.
+fn preopen_limit(spec: &CellSpec) -> Option<DurNs> {
+    let limit = |request: &RequestSpec| request.connect_timeout.unwrap_or(request.timeout);
+    spec.requests.iter().map(limit).max()
 }

@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use assize_core::{
-    ConnId, Driver, DriverFacts, DriverFailure, Entry, Output, ReceiveMode, RunControl, Session,
-    Sink, SocketOp, Stamp,
+    ConnId, Driver, DriverFacts, DriverFailure, Entry, Outgoing, Output, ReceiveMode, RunControl,
+    Session, Sink, SocketOp, Stamp,
 };
 use assize_units::{DurNs, MonoNs};
 use io_uring::cqueue;
@@ -341,21 +341,14 @@ impl Cell<'_> {
             self.failed(now, conn, SocketOp::Send, -result);
             return Ok(());
         }
-        let (head, body) = self.session.request_bytes(sending.req);
+        let (front, rest) = sending.data.parts(self.session.spec());
         let done = sending.done + result as usize;
-        if done == head.len() + body.len() {
+        if done == front.len() + rest.len() {
             self.session.handle_sent(now, conn, self.sink);
             return Ok(());
         }
-        let rest = Sending { done, ..sending };
-        self.send_rest(conn, rest)
-    }
-
-    fn send_rest(&mut self, conn: ConnId, rest: Sending) -> Result<(), DriverFailure> {
-        if let Some(socket) = self.memory.get(conn) {
-            socket.sending = Some(rest);
-        }
-        self.memory.send_rest(&mut self.queues, conn, rest)
+        let sending = Sending { done, ..sending };
+        self.memory.send_rest(&mut self.queues, conn, sending)
     }
 
     /// Performs all outputs, each with a reading of the clock of its own.
@@ -363,7 +356,7 @@ impl Cell<'_> {
         while let Some(output) = self.session.poll_output(clock::now(), self.sink) {
             match output {
                 Output::Connect { conn, addr } => self.connect(conn, addr)?,
-                Output::Send { conn, req } => self.send(conn, req)?,
+                Output::Send { conn, data } => self.send(conn, data)?,
                 Output::Close { conn } => self.close(conn)?,
             }
         }
@@ -384,28 +377,30 @@ impl Cell<'_> {
         }
     }
 
-    fn send(&mut self, conn: ConnId, req: u32) -> Result<(), DriverFailure> {
+    fn send(&mut self, conn: ConnId, data: Outgoing) -> Result<(), DriverFailure> {
         let Some(socket) = self.memory.get(conn) else {
             return Ok(());
         };
         self.session
             .handle_send_started(clock::now(), conn, self.sink);
-        let (head, body) = self.session.request_bytes(req);
-        let whole = head.len() + body.len();
-        let answer = socket::send_from(socket.fd.as_fd(), head, body, 0);
+        let (front, rest) = data.parts(self.session.spec());
+        let whole = front.len() + rest.len();
+        let answer = socket::send_from(socket.fd.as_fd(), front, rest, 0);
         let now = clock::now();
-        match answer {
+        let done = match answer {
             Ok(done) if done == whole => {
                 self.session.handle_sent(now, conn, self.sink);
-                Ok(())
+                return Ok(());
             }
-            Ok(done) => self.send_rest(conn, Sending { req, done }),
-            Err(Errno::AGAIN) => self.send_rest(conn, Sending { req, done: 0 }),
+            Ok(done) => done,
+            Err(Errno::AGAIN) => 0,
             Err(errno) => {
                 self.failed(now, conn, SocketOp::Send, errno.raw_os_error());
-                Ok(())
+                return Ok(());
             }
-        }
+        };
+        self.memory
+            .send_rest(&mut self.queues, conn, Sending { data, done })
     }
 
     fn close(&mut self, conn: ConnId) -> Result<(), DriverFailure> {

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use assize_core::{CellSpec, ConnId, DriverFailure};
+use assize_core::{CellSpec, ConnId, DriverFailure, Outgoing};
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
 use rustix::net::addr::SocketAddrArg;
@@ -39,14 +39,14 @@ pub(super) struct Socket {
     message: Option<Box<Message>>,
 }
 
-/// A request that the kernel has not accepted wholly.
-#[derive(Clone, Copy, Debug)]
+/// A send that the kernel has not accepted wholly.
+#[derive(Debug)]
 pub(super) struct Sending {
-    pub req: u32,
+    pub data: Outgoing,
     pub done: usize,
 }
 
-/// The rest of a request, as the kernel is shown it.
+/// The rest of a send, as the kernel is shown it.
 #[derive(Debug)]
 struct Message {
     head: libc::msghdr,
@@ -188,12 +188,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Lets the kernel send the rest of a request of the held cell as the peer takes it.
+    /// Lets the kernel send the rest of a send as the peer takes it.
     pub fn send_rest(
         &mut self,
         queues: &mut Queues<'_>,
         conn: ConnId,
-        Sending { req, done }: Sending,
+        sending: Sending,
     ) -> Result<(), DriverFailure> {
         let Some(spec) = self.spec.clone() else {
             return Ok(());
@@ -201,13 +201,14 @@ impl Memory {
         let Some(socket) = self.get(conn) else {
             return Ok(());
         };
-        let request = &spec.requests[req as usize];
-        let (head, body) = socket::rest(&request.head, &request.body, done);
+        let sending = socket.sending.insert(sending);
+        let (front, rest) = sending.data.parts(&spec);
+        let (front, rest) = socket::rest(front, rest, sending.done);
         let message = socket.message.get_or_insert_with(|| {
             // SAFETY: all zeroes is valid for both: null pointers with lengths of 0.
             Box::new(unsafe { std::mem::zeroed() })
         });
-        message.slices = [head, body].map(|bytes| libc::iovec {
+        message.slices = [front, rest].map(|bytes| libc::iovec {
             iov_base: bytes.as_ptr().cast_mut().cast(),
             iov_len: bytes.len(),
         });
@@ -216,8 +217,9 @@ impl Memory {
         let entry = opcode::SendMsg::new(Fd(socket.fd.as_raw_fd()), &raw const message.head)
             .flags((libc::MSG_WAITALL | libc::MSG_NOSIGNAL) as u32)
             .build();
-        // SAFETY: the message is boxed in its slot, which stays until nothing of it is pending, and
-        // the bytes belong to the held cell, whose requests are never changed.
+        // SAFETY: the message is boxed in its slot, which stays until nothing of it is pending. The
+        // bytes belong to the held cell, whose requests are never changed, or to the records in
+        // `sending`, which is taken when this send's completion is.
         unsafe { queues.push(&tagged(entry, Op::Send, conn)) }?;
         self.count(conn);
         Ok(())

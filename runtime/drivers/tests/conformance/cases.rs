@@ -74,7 +74,10 @@ fn cell(requests: usize, request: RequestSpec) -> CellSpec {
 /// Runs the cell on every driver, each with a peer of its own; all must show the same.
 fn on_all(spec: &CellSpec, script: impl Fn(usize) -> Vec<Act> + Send + Sync + 'static) -> Shown {
     let script: Script = Arc::new(script);
-    agree(|spec| spec.targets = vec![serve(script.clone())], spec)
+    agree(
+        |spec| spec.targets = vec![serve(script.clone()).into()],
+        spec,
+    )
 }
 
 fn agree(target: impl Fn(&mut CellSpec), spec: &CellSpec) -> Shown {
@@ -337,7 +340,7 @@ fn connections_that_were_opened_before() {
     let mut shown = Vec::new();
     for mut driver in drivers() {
         let mut spec = spec.clone();
-        spec.targets = vec![serve(Arc::new(script))];
+        spec.targets = vec![serve(Arc::new(script)).into()];
         shown.push(run(driver.as_mut(), spec));
     }
     for shown in shown {
@@ -362,7 +365,7 @@ fn connections_that_were_opened_before() {
 #[test]
 fn a_port_where_nobody_listens() {
     let spec = cell(2, request(10));
-    let shown = agree(|spec| spec.targets = vec![refusing()], &spec);
+    let shown = agree(|spec| spec.targets = vec![refusing().into()], &spec);
     for observed in &shown.requests {
         assert_eq!(observed.terminal, Some(Terminal::Refused));
         assert_eq!(
@@ -405,7 +408,7 @@ fn kernel_stamps_gathered_or_not() {
         spec.receive = ReceiveMode::Kernel { gather };
         for mut driver in drivers() {
             let mut spec = spec.clone();
-            spec.targets = vec![serve(Arc::new(answer_with(stream(6))))];
+            spec.targets = vec![serve(Arc::new(answer_with(stream(6)))).into()];
             let shown = run(driver.as_mut(), spec);
             assert_eq!(
                 shown.stamped_receives,
@@ -427,7 +430,7 @@ fn a_control_that_stops_ends_the_cell() {
     control.stop.store(true, Ordering::Relaxed);
     for mut driver in drivers() {
         let mut spec = cell(3, request(10));
-        spec.targets = vec![serve(Arc::new(|_| vec![Act::AwaitClose]))];
+        spec.targets = vec![serve(Arc::new(|_| vec![Act::AwaitClose])).into()];
         let shown = run_with(driver.as_mut(), spec, &control);
         assert!(
             shown
@@ -445,7 +448,7 @@ fn a_driver_runs_one_cell_after_another() {
         for _ in 0..3 {
             let mut spec = cell(8, request(10));
             spec.load = LoadSpec::Closed { clients: 4 };
-            spec.targets = vec![serve(Arc::new(answer_with(stream(3))))];
+            spec.targets = vec![serve(Arc::new(answer_with(stream(3)))).into()];
             let shown = run(driver.as_mut(), spec);
             assert!(
                 shown
@@ -479,7 +482,7 @@ fn buffers_that_run_out_lose_nothing() {
     };
     let mut spec = cell(8, request(10));
     spec.load = LoadSpec::Closed { clients: 8 };
-    spec.targets = vec![serve(Arc::new(answer_with(stream(2_000))))];
+    spec.targets = vec![serve(Arc::new(answer_with(stream(2_000)))).into()];
     let shown = run(&mut driver, spec);
     for observed in &shown.requests {
         assert_eq!(observed.terminal, Some(Terminal::Complete));
