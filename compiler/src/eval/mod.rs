@@ -19,7 +19,7 @@ use assize_codes as codes;
 use assize_plan::Stat;
 use assize_study::ast::Let;
 use assize_study::diagnostic::Diagnostic;
-use assize_study::expr::{Args, Expr, ExprKind, Name, ParamType, Phrase, Value as Written};
+use assize_study::expr::{Args, Expr, ExprKind, Name, Param, ParamType, Phrase, Value as Written};
 use assize_study::source::Span;
 use assize_study::suggest::nearest;
 use assize_units::{DurNs, Ratio};
@@ -362,35 +362,50 @@ impl<'a> Evaluator<'a> {
             .map(|param| param.name.text.as_str())
             .collect();
         let bound = self.bind(name, args, span, &params, params.len())?;
-        let mut inner = Vec::new();
-        for (param, written) in entry.key.params.iter().zip(bound) {
-            let written = written?;
-            let what = format!("`{}` of `{name}`", param.name);
-            let value = match param.ty.value {
-                ParamType::Load => Value::Load(self.load_argument(written, locals, &what)?),
-                ParamType::Metric => match self.written(written, locals)? {
-                    Value::Figure(figure) => Value::Figure(figure),
-                    other => {
-                        self.context.report(Diagnostic::new(
-                            codes::E0312,
-                            written.span(),
-                            format!("{what} needs a metric, found {}", other.describe()),
-                        ));
-                        return None;
-                    }
-                },
-                number => {
-                    let kind = Kind::of_param(number)?;
-                    let found = self.argument(written, locals, kind, &what)?;
-                    if number == ParamType::Count {
-                        self.whole(found.value, written.span(), &what, 0, u32::MAX)?;
-                    }
-                    Value::Number(found)
-                }
-            };
-            inner.push((param.name.text.clone(), value));
-        }
+        let values: Vec<Option<(String, Value)>> = entry
+            .key
+            .params
+            .iter()
+            .zip(bound)
+            .map(|(param, written)| {
+                let value = self.parameter(param, name, written?, locals)?;
+                Some((param.name.text.clone(), value))
+            })
+            .collect();
+        let inner: Vec<(String, Value)> = values.into_iter().collect::<Option<_>>()?;
         self.within(&entry.key.name, || self.written(&entry.value, &inner))
+    }
+
+    /// An argument as the type of its parameter.
+    fn parameter(
+        &self,
+        param: &Param,
+        function: &Name,
+        written: &Written,
+        locals: &Locals,
+    ) -> Option<Value> {
+        let what = format!("`{}` of `{function}`", param.name);
+        match param.ty.value {
+            ParamType::Load => self.load_argument(written, locals, &what).map(Value::Load),
+            ParamType::Metric => match self.written(written, locals)? {
+                Value::Figure(figure) => Some(Value::Figure(figure)),
+                other => {
+                    self.context.report(Diagnostic::new(
+                        codes::E0312,
+                        written.span(),
+                        format!("{what} needs a metric, found {}", other.describe()),
+                    ));
+                    None
+                }
+            },
+            number => {
+                let found = self.argument(written, locals, Kind::of_param(number)?, &what)?;
+                if number == ParamType::Count {
+                    self.whole(found.value, written.span(), &what, 0, u32::MAX)?;
+                }
+                Some(Value::Number(found))
+            }
+        }
     }
 
     /// The arguments of a call by the places of `params`; the first `required` must be there.

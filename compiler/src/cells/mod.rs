@@ -1,29 +1,30 @@
 //! Cells: families expanded, settings looked up, loads evaluated.
 
+mod lookup;
+mod settings;
+
+pub(crate) use lookup::Cells;
+
 use assize_codes as codes;
 use assize_plan::{Connections, Receive, RecordLevel};
 use assize_study::ast::{
-    Cache, Cell, CellSettings, ClassAmount, ClassLoad, ClassShares,
-    Connections as WrittenConnections, Family, Named, Receive as WrittenReceive, Record, Request,
-    Study,
+    Cell, CellSettings, ClassAmount, ClassLoad, ClassShares, Family, Named, Request, Study,
 };
 use assize_study::diagnostic::Diagnostic;
-use assize_study::expr::{CellRef, Expr, ExprKind, Name};
-use assize_study::source::{Span, Spanned};
+use assize_study::expr::{Expr, ExprKind, Name};
+use assize_study::source::Span;
 use assize_units::DurNs;
 
 use crate::draw::{MAX_REQUESTS, Span as Extent, Stage};
 use crate::eval::{Evaluator, Number, Value, show};
 use crate::load::{Load, OpenStage};
 use crate::merge::Entries;
+use settings::settings;
 
 /// Members of one family at most.
 const MAX_MEMBERS: usize = 1_000;
-const DEFAULT_DRAIN: DurNs = DurNs(300_000_000_000);
 /// The time of one request, where nothing says another.
 pub(crate) const DEFAULT_TIMEOUT: DurNs = DurNs(300_000_000_000);
-/// An idle connection is kept for as long as a plan can say.
-const UNBOUNDED: DurNs = DurNs((1 << 53) - 1);
 
 /// A cell of the study: one member, or those of a family.
 pub(crate) struct Group {
@@ -123,17 +124,6 @@ pub(crate) fn group(
             .map(|((param, _), (number, _))| (param.text.clone(), Value::Number(*number)))
             .collect();
         match member(eval, defaults, &entry.item, name, point, &locals) {
-            Some(one) if members.iter().any(|known| known.path == one.path) => {
-                eval.context.report(
-                    Diagnostic::new(
-                        codes::E0406,
-                        name.span,
-                        format!("`{}` is there twice", one.name),
-                    )
-                    .help("give each value of `for` once"),
-                );
-                fine = false;
-            }
             Some(one) => members.push(one),
             None => fine = false,
         }
@@ -178,6 +168,22 @@ fn points(eval: &Evaluator<'_>, family: &Family) -> Option<Vec<Point>> {
         let numbers: Vec<Option<(Number, String)>> =
             values.iter().map(|expr| point(eval, expr)).collect();
         let numbers: Vec<(Number, String)> = numbers.into_iter().collect::<Option<_>>()?;
+        if let Some(place) = (1..numbers.len()).find(|place| {
+            let (number, _) = &numbers[*place];
+            numbers[..*place]
+                .iter()
+                .any(|(known, _)| known.value == number.value && known.kind == number.kind)
+        }) {
+            eval.context.report(
+                Diagnostic::new(
+                    codes::E0406,
+                    values[place].span,
+                    format!("`{param}` has the value {} twice", numbers[place].1),
+                )
+                .help("give each value of `for` once"),
+            );
+            return None;
+        }
         if numbers.is_empty() || points.len() * numbers.len() > MAX_MEMBERS {
             eval.context.report(Diagnostic::new(
                 codes::E0406,
@@ -411,219 +417,4 @@ fn amount_twice<T>(eval: &Evaluator<'_>, place: Span, other: Span, why: &str) ->
             .help("remove one of the two"),
     );
     None
-}
-
-struct Resolved {
-    settle: DurNs,
-    drain: DurNs,
-    timeout: Option<DurNs>,
-    connections: Connections,
-    record: RecordLevel,
-    receive: Receive,
-}
-
-/// The settings of a cell: its own, else those at top level, else the defaults.
-fn settings(
-    eval: &Evaluator<'_>,
-    top: &CellSettings,
-    own: &CellSettings,
-    locals: &[(String, Value)],
-) -> Option<Resolved> {
-    let duration = |own: &Option<Expr>, top: &Option<Expr>, what: &str| {
-        own.as_ref()
-            .map(|expr| eval.duration(expr, locals, what))
-            .or_else(|| top.as_ref().map(|expr| eval.duration(expr, &[], what)))
-    };
-    let settle = duration(&own.settle, &top.settle, "`settle`").unwrap_or(Some(DurNs(0)));
-    let drain = duration(&own.drain, &top.drain, "`drain`").unwrap_or(Some(DEFAULT_DRAIN));
-    let timeout = duration(&own.timeout, &top.timeout, "`timeout`");
-    if let Some(Spanned {
-        value: Cache::Cold | Cache::Primed,
-        span,
-    }) = own.cache.as_ref().or(top.cache.as_ref())
-    {
-        eval.later(
-            *span,
-            "cache",
-            "leave it out: `as_left` is the state that the cell before left",
-        );
-    }
-    let connections = match own
-        .connections
-        .as_ref()
-        .or(top.connections.as_ref())
-        .map(|c| &c.value)
-    {
-        None | Some(WrittenConnections::Fresh) => Some(Connections::Fresh),
-        Some(WrittenConnections::Reuse { idle: None }) => {
-            Some(Connections::Reuse { idle_ns: UNBOUNDED })
-        }
-        Some(WrittenConnections::Reuse { idle: Some(idle) }) => eval
-            .duration(idle, locals, "`idle`")
-            .map(|idle_ns| Connections::Reuse { idle_ns }),
-    };
-    let record = match own.record.as_ref().or(top.record.as_ref()).map(|r| r.value) {
-        None | Some(Record::Wire) => RecordLevel::Wire,
-        Some(Record::Events) => RecordLevel::Events,
-    };
-    let receive = match own
-        .receive
-        .as_ref()
-        .or(top.receive.as_ref())
-        .map(|r| &r.value)
-    {
-        None | Some(WrittenReceive::Reap) => Some(Receive::Reap),
-        Some(WrittenReceive::Kernel { gather: None }) => Some(Receive::Kernel {
-            gather_ns: DurNs(0),
-        }),
-        Some(WrittenReceive::Kernel {
-            gather: Some(gather),
-        }) => eval
-            .duration(gather, locals, "`gather`")
-            .map(|gather_ns| Receive::Kernel { gather_ns }),
-    };
-    Some(Resolved {
-        settle: settle?,
-        drain: drain?,
-        timeout: match timeout {
-            None => None,
-            Some(found) => Some(found?),
-        },
-        connections: connections?,
-        record,
-        receive: receive?,
-    })
-}
-
-/// The cells of a study.
-pub(crate) struct Cells {
-    pub groups: Vec<Group>,
-    /// Cells that are there and have errors of their own.
-    pub faulty: Vec<String>,
-}
-
-impl Cells {
-    /// The cell or family of a name; one that is not there is reported.
-    pub fn group(&self, eval: &Evaluator<'_>, name: &Name) -> Option<&Group> {
-        let found = self
-            .groups
-            .iter()
-            .find(|group| group.name.text == name.text);
-        if found.is_none() && !self.faulty.contains(&name.text) {
-            let known = self.groups.iter().map(|group| group.name.text.as_str());
-            eval.context.unknown("cell", name, known);
-        }
-        found
-    }
-
-    /// One cell: a family's name alone is reported.
-    pub fn one(&self, eval: &Evaluator<'_>, reference: &CellRef) -> Option<&Member> {
-        let group = self.group(eval, &reference.name)?;
-        match (&reference.args, group.is_family) {
-            (None, false) => group.members.first(),
-            (Some(_), true) => self.member(eval, group, reference),
-            (None, true) => {
-                let names: Vec<&str> = group
-                    .members
-                    .iter()
-                    .map(|member| member.name.as_str())
-                    .collect();
-                let last = names.last().copied().unwrap_or_default();
-                eval.context.report(
-                    Diagnostic::new(
-                        codes::E0401,
-                        reference.span,
-                        format!(
-                            "`{}` is {} cells: {}",
-                            group.name,
-                            names.len(),
-                            names.join(", ")
-                        ),
-                    )
-                    .help_edit(
-                        format!("name one: `{last}`"),
-                        reference.span,
-                        last,
-                    ),
-                );
-                None
-            }
-            (Some(args), false) => {
-                eval.context.report(
-                    Diagnostic::new(
-                        codes::E0407,
-                        args.span,
-                        format!("`{}` is one cell and has no members", group.name),
-                    )
-                    .help_edit(
-                        format!("write `{}`", group.name),
-                        reference.span,
-                        group.name.text.clone(),
-                    ),
-                );
-                None
-            }
-        }
-    }
-
-    /// The members that a reference of a block set stands for.
-    pub fn several(&self, eval: &Evaluator<'_>, reference: &CellRef) -> Option<Vec<&Member>> {
-        if reference.args.is_some() {
-            return self.one(eval, reference).map(|member| vec![member]);
-        }
-        let group = self.group(eval, &reference.name)?;
-        Some(group.members.iter().collect())
-    }
-
-    fn member<'g>(
-        &self,
-        eval: &Evaluator<'_>,
-        group: &'g Group,
-        reference: &CellRef,
-    ) -> Option<&'g Member> {
-        let args = reference.args.as_ref()?;
-        let mut wanted = Vec::new();
-        for arg in &args.items {
-            match eval.written(&arg.value, &[])? {
-                Value::Number(number) => wanted.push(number),
-                other => {
-                    eval.context.report(Diagnostic::new(
-                        codes::E0407,
-                        arg.value.span(),
-                        format!("a member is named by numbers, found {}", other.describe()),
-                    ));
-                    return None;
-                }
-            }
-        }
-        let alike = |member: &&Member| {
-            member.values.len() == wanted.len()
-                && member
-                    .values
-                    .iter()
-                    .zip(&wanted)
-                    .all(|(a, b)| a.value == b.value && a.kind == b.kind)
-        };
-        let found = group.members.iter().find(alike);
-        if found.is_none() {
-            let names: Vec<&str> = group
-                .members
-                .iter()
-                .map(|member| member.name.as_str())
-                .collect();
-            eval.context.report(
-                Diagnostic::new(
-                    codes::E0407,
-                    reference.span,
-                    format!(
-                        "`{}` has no member `{}`",
-                        group.name,
-                        eval.context.text(reference.span)
-                    ),
-                )
-                .help(format!("its members are: {}", names.join(", "))),
-            );
-        }
-        found
-    }
 }

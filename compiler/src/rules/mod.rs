@@ -1,22 +1,27 @@
 //! Families of hypotheses, compiled and checked against what the blocks can show.
 
+mod feasible;
+mod terms;
+
+pub(crate) use feasible::level;
+
 use assize_codes as codes;
 use assize_plan::{
     CompareOp, Condition, Correction, Expect, Family, Hypothesis, Interval, Judgement, Measure,
-    Node, Quantity, Test, Ties,
+    Node, Quantity,
 };
-use assize_stats::design::Design;
-use assize_stats::order_statistic::narrowest;
 use assize_study::ast::{Arm, Decision, Expectation, Named};
 use assize_study::diagnostic::Diagnostic;
-use assize_study::expr::{Call, CellRef, Claim, Expr, ExprKind, Sentence, Value as Written};
+use assize_study::expr::{CellRef, Claim, Expr, Sentence};
 use assize_study::source::Span;
 use assize_units::Ratio;
 
 use crate::cells::{Cells, Member, MemberLoad};
-use crate::eval::{Evaluator, Figure, FigureKind, Kind, Number, Value, show};
+use crate::eval::{Evaluator, Figure, FigureKind, Kind, Number, Value};
 use crate::merge::Entries;
 use crate::sets::Set;
+use feasible::{covered, feasible};
+use terms::{correction, five_percent, interval, ninety_five_percent, test};
 
 /// What rules refer to.
 pub(crate) struct Judged<'s> {
@@ -131,107 +136,6 @@ pub(crate) fn family(
         },
         blocks,
     })
-}
-
-fn five_percent() -> Ratio {
-    Ratio::new(1, 20).expect("20 is not zero")
-}
-
-fn ninety_five_percent() -> Ratio {
-    Ratio::new(19, 20).expect("20 is not zero")
-}
-
-fn unknown_rule(eval: &Evaluator<'_>, call: &Call, what: &str, known: &str) {
-    eval.context.report(
-        Diagnostic::new(
-            codes::E0602,
-            call.name.span,
-            format!("no {what} is called `{}`", call.name),
-        )
-        .help(format!("write `{known}`")),
-    );
-}
-
-fn test(eval: &Evaluator<'_>, call: &Call) -> Option<Test> {
-    if call.name.text != "sign" {
-        unknown_rule(eval, call, "test", "sign(ties = nonwins)");
-        return None;
-    }
-    let bound = eval.bind(&call.name, call.args.as_ref(), call.span, &["ties"], 0)?;
-    let Some(written) = bound[0] else {
-        return Some(Test::Sign {
-            ties: Ties::Nonwins,
-        });
-    };
-    let word = match written {
-        Written::Expr(Expr {
-            kind: ExprKind::Phrase(phrase),
-            ..
-        }) => phrase.as_plain_name().map(|name| name.text.as_str()),
-        _ => None,
-    };
-    match word {
-        Some("nonwins") => Some(Test::Sign {
-            ties: Ties::Nonwins,
-        }),
-        Some("dropped") => Some(Test::Sign {
-            ties: Ties::Dropped,
-        }),
-        _ => {
-            eval.context.report(
-                Diagnostic::new(
-                    codes::E0602,
-                    written.span(),
-                    "ties are `nonwins` or `dropped`",
-                )
-                .help("`nonwins` is never the more favourable"),
-            );
-            None
-        }
-    }
-}
-
-fn correction(eval: &Evaluator<'_>, call: &Call) -> Option<Correction> {
-    let make: fn(Ratio) -> Correction = match call.name.text.as_str() {
-        "holm" => |alpha| Correction::Holm { alpha },
-        "none" => |alpha| Correction::None { alpha },
-        _ => {
-            unknown_rule(eval, call, "correction", "holm(5%)");
-            return None;
-        }
-    };
-    let bound = eval.bind(&call.name, call.args.as_ref(), call.span, &["level"], 0)?;
-    match bound[0] {
-        None => Some(make(five_percent())),
-        Some(written) => share(eval, written, "a level").map(make),
-    }
-}
-
-fn interval(eval: &Evaluator<'_>, call: &Call) -> Option<Interval> {
-    if call.name.text != "median_order_statistic" {
-        unknown_rule(eval, call, "interval", "median_order_statistic");
-        return None;
-    }
-    let bound = eval.bind(&call.name, call.args.as_ref(), call.span, &["at_least"], 0)?;
-    let at_least = match bound[0] {
-        None => ninety_five_percent(),
-        Some(written) => share(eval, written, "a coverage")?,
-    };
-    Some(Interval::MedianOrderStatistic { at_least })
-}
-
-/// A percent above 0% and below 100%.
-fn share(eval: &Evaluator<'_>, written: &Written, what: &str) -> Option<Ratio> {
-    let number = eval.argument(written, &[], Kind::SHARE, what)?;
-    if number.value.is_positive() && number.value < Ratio::ONE {
-        return Some(number.value);
-    }
-    eval.context.report(Diagnostic::new(
-        codes::E0316,
-        written.span(),
-        format!("{what} is above 0% and below 100%, found {}", number.show()),
-    ));
-    None
 }
 
 fn condition(eval: &Evaluator<'_>, judged: &Judged<'_>, expr: &Expr) -> Option<Condition> {
@@ -533,88 +437,4 @@ fn warn_throughput(eval: &Evaluator<'_>, measure: &Measure, member: &Member, sen
             .help("compare throughput in a closed loop, latency in an open one"),
         );
     }
-}
-
-/// Whether any outcome of the blocks can reject: the smallest p against the family's first step.
-fn feasible(
-    eval: &Evaluator<'_>,
-    correct: Correction,
-    blocks: &[u32],
-    spans: &[Span],
-) -> Option<()> {
-    let (alpha, hypotheses) = level(correct, blocks.len());
-    let mut fine = true;
-    let mut told: Vec<u32> = Vec::new();
-    for (count, span) in blocks.iter().zip(spans) {
-        let design = Design {
-            blocks: *count,
-            hypotheses,
-            alpha,
-        };
-        if told.contains(count) || design.can_reject() != Ok(false) {
-            continue;
-        }
-        told.push(*count);
-        fine = false;
-        let smallest = design.smallest_p().map(|p| p.as_f64()).unwrap_or(1.0);
-        let step = alpha.as_f64() / f64::from(hypotheses);
-        let noun = if hypotheses == 1 {
-            "hypothesis"
-        } else {
-            "hypotheses"
-        };
-        let plural = if *count == 1 { "" } else { "s" };
-        let mut diagnostic = Diagnostic::new(
-            codes::E0601,
-            *span,
-            format!(
-                "no outcome of {count} block{plural} can reject {hypotheses} {noun} at {}: {count} win{plural} of {count} give {smallest:.4}, the first step is {step:.4}",
-                show(alpha, Kind::SHARE)
-            ),
-        );
-        if let Ok(Some(enough)) = design.fewest_blocks() {
-            let reached = Design {
-                blocks: enough,
-                hypotheses,
-                alpha,
-            };
-            let reached = reached.smallest_p().map(|p| p.as_f64()).unwrap_or(1.0);
-            diagnostic = diagnostic.help(format!("{enough} blocks reach {reached:.4}"));
-        }
-        eval.context.report(diagnostic);
-    }
-    fine.then_some(())
-}
-
-/// The family's level and the hypotheses that share it.
-pub(crate) fn level(correct: Correction, hypotheses: usize) -> (Ratio, u32) {
-    match correct {
-        Correction::Holm { alpha } => (alpha, u32::try_from(hypotheses).unwrap_or(u32::MAX)),
-        Correction::None { alpha } => (alpha, 1),
-    }
-}
-
-fn covered(eval: &Evaluator<'_>, interval: Interval, blocks: &[u32], span: Span) {
-    let Interval::MedianOrderStatistic { at_least } = interval;
-    let Some(fewest) = blocks.iter().min() else {
-        return;
-    };
-    if !matches!(narrowest(*fewest, at_least), Ok(None)) {
-        return;
-    }
-    let enough = (*fewest..=10_000).find(|n| matches!(narrowest(*n, at_least), Ok(Some(_))));
-    let mut diagnostic = Diagnostic::new(
-        codes::W0604,
-        span,
-        format!(
-            "no order statistics of {fewest} blocks cover {}: the report will show no interval",
-            show(at_least, Kind::SHARE)
-        ),
-    );
-    if let Some(enough) = enough {
-        diagnostic = diagnostic.help(format!(
-            "{enough} blocks do, or ask for less: `median_order_statistic(at_least = 90%)`"
-        ));
-    }
-    eval.context.report(diagnostic);
 }
