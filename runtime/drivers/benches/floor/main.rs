@@ -1,0 +1,356 @@
+//! CPU per event and per request, against the least client that does the same reads.
+//!
+//! `cargo bench -p assize-drivers --bench floor [-- STREAMS]`. Clients take turns, round by round;
+//! each figure is the median of the rounds with the least and the most beside it. Without `--bench`
+//! (under `cargo test --benches`) it is one short round.
+#![allow(
+    unsafe_code,
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::cast_ptr_alignment,
+    reason = "the least ring client, and a bench that starts its peer"
+)]
+
+mod conventional;
+mod least;
+mod measure;
+mod peer;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assize_core::protocol::http1::Limits;
+use assize_core::{
+    CellSpec, ConnId, ConnectionPolicy, Driver, Entry, LoadSpec, NullSink, ReceiveMode,
+    RequestSpec, RunControl, Session, Sink, Stamp, Terminal,
+};
+use assize_drivers::{EpollDriver, UringDriver};
+use assize_units::{DurNs, OffsetNs};
+
+use measure::{Host, Stamps, cpu_ns, quantile_us, spread};
+use peer::{Peer, SHORT, STREAM, Shape, now_ns};
+
+const GATHER: ReceiveMode = ReceiveMode::Kernel {
+    gather: DurNs::from_us(500),
+};
+const KERNEL: ReceiveMode = ReceiveMode::Kernel {
+    gather: DurNs::ZERO,
+};
+
+/// Who reads the streams.
+#[derive(Clone, Copy, Debug)]
+enum Client {
+    LeastEpoll,
+    LeastUring,
+    Conventional,
+    Epoll(ReceiveMode),
+    Uring(ReceiveMode),
+}
+
+const CLIENTS: [(&str, Client); 9] = [
+    ("least client, epoll", Client::LeastEpoll),
+    ("least client, io_uring", Client::LeastUring),
+    ("tokio-uring, reads and stamps", Client::Conventional),
+    ("epoll, reap", Client::Epoll(ReceiveMode::Reap)),
+    ("epoll, kernel", Client::Epoll(KERNEL)),
+    ("epoll, kernel, gather 500 µs", Client::Epoll(GATHER)),
+    ("io_uring, reap", Client::Uring(ReceiveMode::Reap)),
+    ("io_uring, kernel", Client::Uring(KERNEL)),
+    ("io_uring, kernel, gather 500 µs", Client::Uring(GATHER)),
+];
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    if args.get(1).is_some_and(|arg| arg == "--peer") {
+        let number = |place: usize| args[place].parse::<u64>().expect("a number");
+        peer::serve(Shape {
+            events: number(2) as u32,
+            gap: Duration::from_micros(number(3)),
+        });
+    }
+    let full = args.iter().any(|arg| arg == "--bench");
+    let chosen: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
+    let streams = match (full, chosen.is_empty()) {
+        (_, false) => chosen,
+        (true, true) => vec![1, 32, 256],
+        (false, true) => vec![2],
+    };
+    let (rounds, events) = if full { (7, 128) } else { (1, 4) };
+    let shape = Shape {
+        events,
+        gap: Duration::from_millis(10),
+    };
+    let peer = Peer::start(shape);
+    for streams in streams {
+        cpu_per_event(&peer, shape, streams, rounds);
+        receive_error(&peer, shape, streams);
+    }
+    dispatch_lag(&peer, if full { 400 } else { 4 });
+    cpu_per_request(&peer, if full { 20_000 } else { 100 }, rounds);
+}
+
+/// Starts spread over one gap, so that events do not come in step.
+fn starts(streams: usize, gap: Duration) -> Vec<u64> {
+    let gap = gap.as_nanos() as u64;
+    (0..streams as u64)
+        .map(|place| place * gap / streams as u64)
+        .collect()
+}
+
+fn cpu_per_event(peer: &Peer, shape: Shape, streams: usize, rounds: usize) {
+    let starts = starts(streams, shape.gap);
+    let total = f64::from(shape.events) * streams as f64;
+    let mut costs = vec![Vec::new(); CLIENTS.len()];
+    let host = Host::look();
+    for _ in 0..rounds {
+        for (place, (_, client)) in CLIENTS.iter().enumerate() {
+            let mut stamps = Stamps::default();
+            let ns = drive(*client, peer.addr, &starts, &mut stamps);
+            costs[place].push(ns as f64 / 1000.0 / total);
+        }
+    }
+    println!(
+        "\n## CPU per event, {streams} streams, {} events of 10 ms each, {rounds} rounds ({})\n",
+        shape.events,
+        host.since()
+    );
+    println!(
+        "| client | µs per event | least – most | ratio to least epoll | ratio to least io_uring |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    // Ratios within a round, so that what the host did to a round it did to both.
+    let ratio = |place: usize, floor: usize| {
+        let pairs = costs[place].iter().zip(&costs[floor]);
+        spread(pairs.map(|(cost, floor)| cost / floor).collect()).0
+    };
+    for (place, (name, _)) in CLIENTS.iter().enumerate() {
+        let (median, least, most) = spread(costs[place].clone());
+        println!(
+            "| {name} | {median:.2} | {least:.2} – {most:.2} | {:.2} | {:.2} |",
+            ratio(place, 0),
+            ratio(place, 1)
+        );
+    }
+}
+
+fn receive_error(peer: &Peer, shape: Shape, streams: usize) {
+    let starts = starts(streams, shape.gap);
+    let host = Host::look();
+    let mut lines = Vec::new();
+    for (name, client) in CLIENTS {
+        let mut stamps = Stamps::with_errors();
+        drive(client, peer.addr, &starts, &mut stamps);
+        let reads = stamps.reads;
+        let (p50, p99) = stamps.error_us();
+        lines.push(format!("| {name} | {p50:.1} | {p99:.1} | {reads} |"));
+    }
+    println!(
+        "\n## Stamp behind the peer's write, {streams} streams ({})\n",
+        host.since()
+    );
+    println!("| client | p50 µs | p99 µs | reads |\n| --- | --- | --- | --- |");
+    println!("{}", lines.join("\n"));
+}
+
+/// The CPU time that one client took, ns.
+fn drive(client: Client, addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) -> u64 {
+    let (mut driver, receive): (Box<dyn Driver>, _) = match client {
+        Client::LeastEpoll => return timed(|| least::epoll_streams(addr, starts, stamps)),
+        Client::LeastUring => return timed(|| least::uring_streams(addr, starts, stamps)),
+        Client::Conventional => return timed(|| conventional::streams(addr, starts, stamps)),
+        Client::Epoll(receive) => (
+            Box::new(EpollDriver::new("a bench").expect("epoll")),
+            receive,
+        ),
+        Client::Uring(receive) => (
+            Box::new(UringDriver::new("a bench").expect("uring")),
+            receive,
+        ),
+    };
+    let mut spec = cell(addr, STREAM, starts.len());
+    spec.receive = receive;
+    spec.load = LoadSpec::Open {
+        offsets: starts.iter().copied().map(OffsetNs).collect(),
+        cap: None,
+    };
+    let mut session = Session::new(Arc::new(spec));
+    let mut sink = Kept {
+        stamps,
+        ahead_ns: 0,
+    };
+    let control = RunControl::default();
+    let ns = timed(|| {
+        driver
+            .run_cell(&mut session, &mut sink, &control)
+            .expect("it runs");
+    });
+    let all = session.exchanges().iter();
+    assert!(
+        all.clone()
+            .all(|exchange| exchange.terminal == Some(Terminal::Complete))
+    );
+    ns
+}
+
+fn timed(work: impl FnOnce()) -> u64 {
+    let before = cpu_ns();
+    work();
+    cpu_ns() - before
+}
+
+fn cell(addr: SocketAddr, head: &[u8], requests: usize) -> CellSpec {
+    let request = RequestSpec {
+        target: 0,
+        head: head.to_vec(),
+        body: Arc::from([]),
+        timeout: DurNs::from_s(60),
+        connect_timeout: None,
+        idle_timeout: None,
+    };
+    CellSpec {
+        requests: vec![request; requests],
+        load: LoadSpec::Closed { clients: 1 },
+        targets: vec![addr.into()],
+        connections: ConnectionPolicy::Fresh,
+        drain: DurNs::from_s(60),
+        limits: Limits::default(),
+        spin: DurNs::ZERO,
+        receive: ReceiveMode::Reap,
+    }
+}
+
+/// Keeps what the least clients keep.
+struct Kept<'a> {
+    stamps: &'a mut Stamps,
+    ahead_ns: u64,
+}
+
+impl Sink for Kept<'_> {
+    fn put(&mut self, at: Stamp, _: Option<ConnId>, _: Option<u32>, entry: Entry<'_>) {
+        match entry {
+            Entry::Clock { offset_ns, .. } => self.ahead_ns = offset_ns as u64,
+            Entry::Received(bytes) if at.kernel_ns > 0 => {
+                self.stamps.keep(at.kernel_ns, self.ahead_ns, bytes);
+            }
+            Entry::Received(bytes) => self.stamps.keep(at.mono.0, 0, bytes),
+            _ => {}
+        }
+    }
+
+    fn overflowed(&self) -> bool {
+        false
+    }
+}
+
+fn dispatch_lag(peer: &Peer, requests: usize) {
+    let host = Host::look();
+    let mut lines = Vec::new();
+    for (name, spin_us) in [
+        ("epoll", 0),
+        ("epoll", 60),
+        ("io_uring", 0),
+        ("io_uring", 60),
+    ] {
+        let mut driver: Box<dyn Driver> = match name {
+            "epoll" => Box::new(EpollDriver::new("a bench").expect("epoll")),
+            _ => Box::new(UringDriver::new("a bench").expect("uring")),
+        };
+        let mut spec = cell(peer.addr, SHORT, requests);
+        spec.spin = DurNs::from_us(spin_us);
+        spec.load = LoadSpec::Open {
+            offsets: (0..requests as u64)
+                .map(|place| OffsetNs(place * 5_000_000))
+                .collect(),
+            cap: None,
+        };
+        let mut session = Session::new(Arc::new(spec));
+        let control = RunControl::default();
+        driver
+            .run_cell(&mut session, &mut NullSink, &control)
+            .expect("it runs");
+        let lag = |exchange: &assize_core::Exchange| {
+            Some(exchange.dispatched?.since(exchange.intended?).0)
+        };
+        let mut lags: Vec<u64> = session.exchanges().iter().filter_map(lag).collect();
+        lags.sort_unstable();
+        lines.push(format!(
+            "| {name} | {spin_us} | {:.2} | {:.1} | {:.1} |",
+            quantile_us(&lags, 50),
+            quantile_us(&lags, 99),
+            quantile_us(&lags, 100)
+        ));
+    }
+    println!(
+        "\n## Dispatch lag, {requests} requests 5 ms apart ({})\n",
+        host.since()
+    );
+    println!("| driver | spin µs | p50 µs | p99 µs | most µs |\n| --- | --- | --- | --- | --- |");
+    println!("{}", lines.join("\n"));
+}
+
+fn cpu_per_request(peer: &Peer, requests: usize, rounds: usize) {
+    const CLIENTS: u32 = 8;
+    const NAMES: [&str; 3] = ["least client, epoll", "epoll", "io_uring"];
+    let mut costs = vec![Vec::new(); NAMES.len()];
+    let mut rates = vec![Vec::new(); NAMES.len()];
+    let host = Host::look();
+    for _ in 0..rounds {
+        for (place, name) in NAMES.iter().enumerate() {
+            let before = now_ns();
+            let ns = match *name {
+                "epoll" => {
+                    let driver = EpollDriver::new("a bench").expect("epoll");
+                    requests_by(Box::new(driver), peer.addr, CLIENTS, requests)
+                }
+                "io_uring" => {
+                    let driver = UringDriver::new("a bench").expect("uring");
+                    requests_by(Box::new(driver), peer.addr, CLIENTS, requests)
+                }
+                _ => timed(|| least::epoll_requests(peer.addr, CLIENTS as usize, requests as u64)),
+            };
+            costs[place].push(ns as f64 / 1000.0 / requests as f64);
+            rates[place].push(requests as f64 * 1e9 / (now_ns() - before) as f64);
+        }
+    }
+    println!(
+        "\n## CPU per request, {CLIENTS} kept connections, {requests} trivial answers, {rounds} rounds ({})\n",
+        host.since()
+    );
+    println!(
+        "| client | µs per request | least – most | ratio | requests per s |\n| --- | --- | --- | --- | --- |"
+    );
+    for (place, name) in NAMES.iter().enumerate() {
+        let (median, least, most) = spread(costs[place].clone());
+        let pairs = costs[place].iter().zip(&costs[0]);
+        let ratio = spread(pairs.map(|(cost, floor)| cost / floor).collect()).0;
+        let rate = spread(rates[place].clone()).0;
+        println!("| {name} | {median:.2} | {least:.2} – {most:.2} | {ratio:.2} | {rate:.0} |");
+    }
+}
+
+fn requests_by(
+    mut driver: Box<dyn Driver>,
+    addr: SocketAddr,
+    clients: u32,
+    requests: usize,
+) -> u64 {
+    let mut spec = cell(addr, SHORT, requests);
+    spec.load = LoadSpec::Closed { clients };
+    spec.connections = ConnectionPolicy::Reuse {
+        idle: DurNs::from_s(4),
+    };
+    let mut session = Session::new(Arc::new(spec));
+    let control = RunControl::default();
+    let ns = timed(|| {
+        driver
+            .run_cell(&mut session, &mut NullSink, &control)
+            .expect("it runs");
+    });
+    let all = session.exchanges().iter();
+    assert!(
+        all.clone()
+            .all(|exchange| exchange.terminal == Some(Terminal::Complete))
+    );
+    ns
+}

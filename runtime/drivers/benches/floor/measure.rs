@@ -1,0 +1,111 @@
+//! CPU time of this thread, errors of stamps, and the state of the host beside each figure.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench reads what the kernel says of the host"
+)]
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::peer::MARK;
+
+/// What was kept of the receives: how many, and where asked for, how far each stamp is behind the
+/// peer's.
+#[derive(Debug, Default)]
+pub struct Stamps {
+    pub reads: u64,
+    last: u64,
+    errors: Option<Vec<u64>>,
+}
+
+impl Stamps {
+    /// Keeps errors too, which costs.
+    pub fn with_errors() -> Stamps {
+        Stamps {
+            errors: Some(Vec::with_capacity(1 << 20)),
+            ..Stamps::default()
+        }
+    }
+
+    /// One receive: its stamp and how much that is ahead of the peer's clock.
+    pub fn keep(&mut self, stamp_ns: u64, ahead_ns: u64, bytes: &[u8]) {
+        self.reads += 1;
+        self.last = stamp_ns;
+        let Some(errors) = &mut self.errors else {
+            return;
+        };
+        let mut rest = bytes;
+        while let Some(at) = rest.windows(MARK.len()).position(|part| part == MARK) {
+            let digits = &rest[at + MARK.len()..];
+            let Some(digits) = digits.get(..16) else {
+                return;
+            };
+            let digits = std::str::from_utf8(digits).expect("digits");
+            let written = u64::from_str_radix(digits, 16).expect("digits");
+            errors.push(stamp_ns.wrapping_sub(ahead_ns).saturating_sub(written));
+            rest = &rest[at + MARK.len()..];
+        }
+    }
+
+    /// The p50 and the p99 of the errors, in µs.
+    pub fn error_us(&mut self) -> (f64, f64) {
+        let errors = self.errors.as_mut().expect("errors were kept");
+        errors.sort_unstable();
+        (quantile_us(errors, 50), quantile_us(errors, 99))
+    }
+}
+
+/// Nearest rank.
+pub fn quantile_us(sorted_ns: &[u64], percent: usize) -> f64 {
+    let rank = (sorted_ns.len() * percent).div_ceil(100).max(1);
+    sorted_ns
+        .get(rank - 1)
+        .map_or(f64::NAN, |ns| *ns as f64 / 1000.0)
+}
+
+/// CPU time of this thread, ns.
+pub fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Median, least and most.
+pub fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
+    values.sort_by(f64::total_cmp);
+    (
+        values[values.len() / 2],
+        values[0],
+        values[values.len() - 1],
+    )
+}
+
+/// Load average and steal since the last look.
+#[derive(Debug)]
+pub struct Host {
+    steal: u64,
+    total: u64,
+}
+
+impl Host {
+    pub fn look() -> Host {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let fields = stat.lines().next().unwrap_or_default().split_whitespace();
+        let jiffies: Vec<u64> = fields
+            .skip(1)
+            .filter_map(|field| field.parse().ok())
+            .collect();
+        Host {
+            steal: jiffies.get(7).copied().unwrap_or(0),
+            total: jiffies.iter().take(8).sum(),
+        }
+    }
+
+    /// `load 1.2, steal 0.3%`.
+    pub fn since(&self) -> String {
+        let now = Host::look();
+        let total = (now.total - self.total).max(1);
+        let steal = 100.0 * (now.steal - self.steal) as f64 / total as f64;
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').next().unwrap_or("?").to_owned();
+        format!("load {load}, steal {steal:.1}%")
+    }
+}
