@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use assize_codes as codes;
 use assize_plan::{
-    DRAW, DriverChoice, Family, Hash, Interrupted, NamedValue, PLAN_FORMAT, Panel as PlanPanel,
-    Plan,
+    DRAW, DriverChoice, Family, Hash, Interrupted, MAX_SAFE_INTEGER, NamedValue, PLAN_FORMAT,
+    Panel as PlanPanel, Plan,
 };
 use assize_study::ast::{Driver, Engine, Interrupted as WrittenInterrupted, Section, Study};
-use assize_study::diagnostic::Diagnostics;
+use assize_study::diagnostic::{Diagnostic, Diagnostics};
 use assize_study::lower::LANGUAGE;
 use assize_study::source::Sources;
-use assize_units::{Bytes, DurNs};
+use assize_units::{Bytes, DurNs, Ratio};
 
 use crate::cells::{Cells, Defaults, group, warmup};
 use crate::checks::{comparisons, limits, orders, top_duration};
@@ -199,6 +200,14 @@ fn build(context: &Context<'_>, program: &Program) -> Option<(Plan, Preview)> {
         external: std::mem::take(&mut assembly.external),
         limits: limits?,
     };
+    if let Err(error) = plan.to_canonical() {
+        context.report(Diagnostic::new(
+            codes::E0316,
+            study.name.span,
+            format!("a number of the plan cannot be written: {error}"),
+        ));
+        return None;
+    }
     let preview = preview(&plan, &sets, &assembly, &decided);
     Some((plan, preview))
 }
@@ -238,9 +247,24 @@ fn values(eval: &Evaluator<'_>, study: &Study) -> Vec<NamedValue> {
         if !entry.key.params.is_empty() {
             continue;
         }
-        if let Some(Value::Number(number)) = eval.named(name)
-            && let Some(unit) = number.kind.plan_unit()
-        {
+        let Some(Value::Number(number)) = eval.named(name) else {
+            continue;
+        };
+        if !is_writable(number.value) {
+            eval.context.report(
+                Diagnostic::new(
+                    codes::E0316,
+                    entry.value.span(),
+                    format!(
+                        "`{name}` is {}, and a plan holds fractions of numbers up to 2^53 - 1",
+                        number.show()
+                    ),
+                )
+                .help("round it: `floor_to(…, 0.001)`"),
+            );
+            continue;
+        }
+        if let Some(unit) = number.kind.plan_unit() {
             values.push(NamedValue {
                 name: (*name).to_owned(),
                 formula: eval.context.text(entry.value.span()),
@@ -252,6 +276,12 @@ fn values(eval: &Evaluator<'_>, study: &Study) -> Vec<NamedValue> {
     }
     debug_assert!(values.len() <= study.declarations.lets.len());
     values
+}
+
+/// Whether both parts of a fraction are safe integers.
+fn is_writable(value: Ratio) -> bool {
+    let safe = u128::from(MAX_SAFE_INTEGER);
+    value.num().unsigned_abs() <= safe && value.den().unsigned_abs() <= safe
 }
 
 /// The panels that requests send.

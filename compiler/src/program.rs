@@ -111,7 +111,8 @@ fn module_text(context: &Context<'_>, name: &str, written: &Text) -> Option<Stri
             written.span,
             format!("the library has no module `{name}`"),
         );
-        if let Some(near) = nearest(name, KNOWN.iter().copied()) {
+        let known = context.world.module_names();
+        if let Some(near) = nearest(name, known.iter().map(String::as_str)) {
             diagnostic =
                 diagnostic.help_edit(format!("did you mean `{near}`?"), written.span, near);
         }
@@ -119,12 +120,3 @@ fn module_text(context: &Context<'_>, name: &str, written: &Text) -> Option<Stri
     }
     text
 }
-
-/// Names that a misspelt one is compared with.
-const KNOWN: &[&str] = &[
-    "std/engines/llamacpp",
-    "std/engines/openai-hosted",
-    "std/engines/sim",
-    "std/engines/vllm",
-    "std/rules/paired-sign",
-];

@@ -15,6 +15,8 @@ use crate::seed::Seed;
 
 /// Blocks of one set at most.
 const MAX_BLOCKS: u32 = 10_000;
+/// Arms of one counterbalanced set at most.
+const MAX_COUNTERBALANCED: usize = 16;
 /// Cells of the units of one set at most.
 const MAX_RUNS: usize = 1_000_000;
 /// The name of the set of a study that declares none.
@@ -108,6 +110,20 @@ fn set(
         .cell_order
         .as_ref()
         .map_or(CellOrder::Fixed, |order| order.value);
+    if arm_order == ArmOrder::Counterbalanced && arm_names.len() > MAX_COUNTERBALANCED {
+        eval.context.report(
+            Diagnostic::new(
+                codes::E0406,
+                name.span,
+                format!(
+                    "`counterbalanced` takes at most {MAX_COUNTERBALANCED} arms, `{name}` has {}",
+                    arm_names.len()
+                ),
+            )
+            .help("compare fewer arms in one block set, or use `arm_order: rotating`"),
+        );
+        return None;
+    }
     if let Some(order) = &item.arm_order
         && arm_names.len() > 1
         && matches!(order.value, ArmOrder::Counterbalanced | ArmOrder::Shuffled)

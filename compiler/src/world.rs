@@ -28,6 +28,11 @@ pub trait World {
     /// The text of a library module, such as `std/rules/paired-sign`.
     fn module(&self, name: &str) -> Option<String>;
 
+    /// The names of the library's modules, for a misspelt one.
+    fn module_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The hash and the size of a file that is named and not carried.
     fn external(&self, path: &str) -> Result<(Hash, Bytes), WorldError> {
         let bytes = self.file(path)?;
@@ -68,5 +73,9 @@ impl World for MemoryWorld {
 
     fn module(&self, name: &str) -> Option<String> {
         self.modules.get(name).cloned()
+    }
+
+    fn module_names(&self) -> Vec<String> {
+        self.modules.keys().cloned().collect()
     }
 }

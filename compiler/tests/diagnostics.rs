@@ -144,6 +144,16 @@ fn units() {
 }
 
 #[test]
+fn a_number_that_the_plan_cannot_hold_is_an_error() {
+    let text = edited(&[("near: 3/s", "near: 3/s\n  big: 9007199254740992")]);
+    assert_eq!(codes(&text), ["E0316"]);
+    let text = edited(&[("near: 3/s", "near: 3/s\n  big: 9007199254740991")]);
+    assert!(codes(&text).is_empty());
+    let limit = "[failed == 0, throughput >= 1 / 9007199254740993s]";
+    assert_eq!(codes(&edited(&[("[failed == 0]", limit)])), ["E0316"]);
+}
+
+#[test]
 fn metrics() {
     says(
         &[("throughput in closed-32", "p95(e2e) in closed-32")],

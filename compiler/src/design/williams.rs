@@ -1,7 +1,5 @@
 //! Counterbalancing by rows of a Williams design, block by block.
 
-use std::collections::BTreeMap;
-
 /// The rows of the Williams design over `n` letters: `n` for an even `n`; for an odd one those and
 /// their reverses. The first is 0, 1, n − 1, 2, n − 2, …; row r adds r to each letter, modulo n.
 pub fn rows(n: usize) -> Vec<Vec<usize>> {
@@ -33,19 +31,18 @@ pub fn counterbalanced(n: usize, turns: &[usize]) -> Vec<Vec<usize>> {
     let rows = rows(n);
     let orders = turns.iter().copied().max().unwrap_or(0) + 1;
     let mut counts = Counts::new(n, orders);
-    turns
-        .iter()
-        .map(|turn| {
-            let best = rows
-                .iter()
-                .enumerate()
-                .min_by_key(|(number, row)| (counts.with(row, *turn).key(), *number))
-                .map(|(_, row)| row.clone())
-                .unwrap_or_default();
-            counts = counts.with(&best, *turn);
-            best
-        })
-        .collect()
+    let mut chosen = Vec::with_capacity(turns.len());
+    for turn in turns {
+        let best = rows
+            .iter()
+            .enumerate()
+            .min_by_key(|(number, row)| (counts.key_with(row, *turn), *number))
+            .map(|(_, row)| row.clone())
+            .unwrap_or_default();
+        counts.add(&best, *turn);
+        chosen.push(best);
+    }
+    chosen
 }
 
 /// How even some orders are: the largest minus the smallest count.
@@ -64,69 +61,80 @@ pub fn balance(n: usize, orders: &[Vec<usize>], turns: &[usize]) -> Balance {
     let turn_count = turns.iter().copied().max().unwrap_or(0) + 1;
     let mut counts = Counts::new(n, turn_count);
     for (row, turn) in orders.iter().zip(turns) {
-        counts = counts.with(row, *turn);
+        counts.add(row, *turn);
     }
     Balance {
         position_spread: spread(&counts.positions),
         position_in_cell_order_spread: spread(&counts.positions_by_turn),
-        succession_spread: spread(&counts.successions),
+        succession_spread: spread(&counts.successions()),
     }
 }
 
-#[derive(Clone)]
+/// Counts of what was where, in flat tables: letter by position, by order of the cells.
 struct Counts {
-    positions: BTreeMap<(usize, usize), u32>,
-    positions_by_turn: BTreeMap<(usize, usize, usize), u32>,
-    successions: BTreeMap<(usize, usize), u32>,
+    letters: usize,
+    positions: Vec<u32>,
+    positions_by_turn: Vec<u32>,
+    successions: Vec<u32>,
 }
 
 impl Counts {
-    fn new(n: usize, turns: usize) -> Counts {
-        let pairs = || (0..n).flat_map(move |a| (0..n).map(move |b| (a, b)));
+    fn new(letters: usize, turns: usize) -> Counts {
+        let pairs = letters * letters;
         Counts {
-            positions: pairs().map(|pair| (pair, 0)).collect(),
-            positions_by_turn: pairs()
-                .flat_map(|(a, b)| (0..turns).map(move |turn| ((a, b, turn), 0)))
-                .collect(),
-            successions: pairs()
-                .filter(|(a, b)| a != b)
-                .map(|pair| (pair, 0))
-                .collect(),
+            letters,
+            positions: vec![0; pairs],
+            positions_by_turn: vec![0; pairs * turns],
+            successions: vec![0; pairs],
         }
     }
 
-    fn with(&self, row: &[usize], turn: usize) -> Counts {
-        let mut next = self.clone();
+    fn change(&mut self, row: &[usize], turn: usize, by: impl Fn(&mut u32)) {
+        let pairs = self.letters * self.letters;
         for (position, letter) in row.iter().enumerate() {
-            *next.positions.entry((*letter, position)).or_default() += 1;
-            *next
-                .positions_by_turn
-                .entry((*letter, position, turn))
-                .or_default() += 1;
+            let place = letter * self.letters + position;
+            by(&mut self.positions[place]);
+            by(&mut self.positions_by_turn[turn * pairs + place]);
         }
         for pair in row.windows(2) {
-            *next.successions.entry((pair[0], pair[1])).or_default() += 1;
+            by(&mut self.successions[pair[0] * self.letters + pair[1]]);
         }
-        next
     }
 
-    fn key(&self) -> (u32, u32, u64) {
+    fn add(&mut self, row: &[usize], turn: usize) {
+        self.change(row, turn, |count| *count += 1);
+    }
+
+    /// The key of the counts with one more row.
+    fn key_with(&mut self, row: &[usize], turn: usize) -> (u32, u32, u64) {
+        self.add(row, turn);
         let squares = self
             .successions
-            .values()
+            .iter()
             .map(|count| u64::from(*count).pow(2))
             .sum();
-        (
+        let key = (
             spread(&self.positions).saturating_sub(1),
             spread(&self.positions_by_turn).saturating_sub(1),
             squares,
-        )
+        );
+        self.change(row, turn, |count| *count -= 1);
+        key
+    }
+
+    /// Successions of two different letters.
+    fn successions(&self) -> Vec<u32> {
+        let places = self.successions.iter().enumerate();
+        places
+            .filter(|(place, _)| place / self.letters != place % self.letters)
+            .map(|(_, count)| *count)
+            .collect()
     }
 }
 
-fn spread<K>(counts: &BTreeMap<K, u32>) -> u32 {
-    let most = counts.values().max().copied().unwrap_or(0);
-    let least = counts.values().min().copied().unwrap_or(0);
+fn spread(counts: &[u32]) -> u32 {
+    let most = counts.iter().max().copied().unwrap_or(0);
+    let least = counts.iter().min().copied().unwrap_or(0);
     most - least
 }
 
