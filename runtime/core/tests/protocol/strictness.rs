@@ -143,6 +143,7 @@ fn another_protocol_is_refused_at_its_first_wrong_byte() {
         (b"HTTP/1.1 200 \x7F", 14),
         (b"HTTP/2", 6),
         (b"\r\n", 1),
+        (b"HTTP/1.1\r\n", 9),
         (b"http/1.1", 1),
     ] {
         let before = drive::timeline(&[&bytes[..taken - 1]]);
@@ -256,7 +257,14 @@ fn a_field_is_judged_when_its_line_is_complete() {
             Http1Error::BadTrailer,
         ),
     ] {
-        for line in ["a b\r\n", "a\r\n", ": c\r\n", "a: \0\r\n", " a: b\r\n"] {
+        for line in [
+            "a b\r\n",
+            "a b: c\r\n",
+            "a\r\n",
+            ": c\r\n",
+            "a: \0\r\n",
+            " a: b\r\n",
+        ] {
             let (unfinished, _) = line.split_at(line.len() - 1);
             let cut = respond(format!("{section}{unfinished}").as_bytes());
             assert_eq!(

@@ -27,10 +27,15 @@ pub(super) enum ChunkStep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Size { digits: u8 },
+    Size {
+        digits: u8,
+    },
     AfterSize,
     Extension,
     SizeLf,
+    /// Behind the CR of a padded size. Refused with the next byte: blanks before an extension are
+    /// judged when the line is complete.
+    PaddedLf,
     Data,
     DataCr,
     DataLf,
@@ -74,6 +79,7 @@ impl ChunkDecoder {
         input: &mut &[u8],
         limits: &Limits,
     ) -> Result<ChunkStep, Http1Error> {
+        self.take_usual(input, limits);
         while let Some((&byte, rest)) = input.split_first() {
             match self.state {
                 State::Data => return Ok(ChunkStep::Data),
@@ -96,16 +102,48 @@ impl ChunkDecoder {
         Ok(ChunkStep::NeedsMore)
     }
 
+    /// The usual way from one chunk's data to the next one's, `CRLF size CRLF` in one read without
+    /// an extension. Takes nothing where the bytes are anything else: they are then judged singly.
+    fn take_usual(&mut self, input: &mut &[u8], limits: &Limits) {
+        let line = match self.state {
+            State::Size { digits: 0 } => *input,
+            State::DataCr => match input {
+                [b'\r', b'\n', line @ ..] => line,
+                _ => return,
+            },
+            _ => return,
+        };
+        let mut size = 0_u64;
+        for (digits, &byte) in line.iter().enumerate().take(usize::from(MOST_SIZE_DIGITS)) {
+            if let Some(value) = hex_value(byte) {
+                size = size << 4 | u64::from(value);
+                continue;
+            }
+            let is_usual = size > 0 && digits + 2 <= limits.chunk_line_bytes;
+            if let [b'\r', b'\n', data @ ..] = &line[digits..]
+                && is_usual
+            {
+                self.size = size;
+                self.state = State::Data;
+                *input = data;
+            }
+            return;
+        }
+    }
+
     fn take_size_line(&mut self, byte: u8, limits: &Limits) -> Result<(), Http1Error> {
         self.line_bytes += 1;
         if self.line_bytes > limits.chunk_line_bytes {
             return Err(Http1Error::ChunkLineTooLarge);
         }
         self.state = match (self.state, byte) {
-            (State::Size { digits }, b'0'..=b'9') => self.digit(digits, byte - b'0')?,
-            (State::Size { digits }, b'a'..=b'f') => self.digit(digits, byte - b'a' + 10)?,
-            (State::Size { digits }, b'A'..=b'F') => self.digit(digits, byte - b'A' + 10)?,
-            (State::Size { digits: 0 }, _) => return Err(Http1Error::BadChunkSize),
+            (State::Size { digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                self.digit(digits, byte)?
+            }
+            (State::AfterSize, b'\r') => State::PaddedLf,
+            (State::Size { digits: 0 } | State::PaddedLf, _) => {
+                return Err(Http1Error::BadChunkSize);
+            }
             (State::Size { .. } | State::Extension, b'\r') => State::SizeLf,
             (State::SizeLf, b'\n') if self.size > 0 => State::Data,
             (State::SizeLf, b'\n') => {
@@ -121,7 +159,8 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    fn digit(&mut self, digits: u8, value: u8) -> Result<State, Http1Error> {
+    fn digit(&mut self, digits: u8, byte: u8) -> Result<State, Http1Error> {
+        let value = hex_value(byte).ok_or(Http1Error::BadChunkSize)?;
         if digits == MOST_SIZE_DIGITS {
             return Err(Http1Error::BadChunkSize);
         }
@@ -141,5 +180,14 @@ impl ChunkDecoder {
                 FieldFault::Malformed => Http1Error::BadTrailer,
                 FieldFault::TooMany => Http1Error::TrailersTooLarge,
             })
+    }
+}
+
+fn hex_value(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
     }
 }

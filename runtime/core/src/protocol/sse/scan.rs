@@ -75,7 +75,7 @@ impl Scanner {
             self.after_cr = false;
             *input = input.strip_prefix(b"\n").unwrap_or(input);
         }
-        while let Some(end) = memchr::memchr2(b'\n', b'\r', input) {
+        while let Some(end) = line_end(input) {
             let (line, rest) = (&input[..end], &input[end + 1..]);
             *input = if input[end] == b'\n' {
                 rest
@@ -135,6 +135,16 @@ impl Scanner {
         (data != Data::Absent).then_some(SseEvent {
             done: data == Data::Done,
         })
+    }
+}
+
+/// Where the first line of `bytes` ends. A blank line, which follows each event's last, and an
+/// input that is used up are told without a search.
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [] => None,
+        [b'\n' | b'\r', ..] => Some(0),
+        _ => memchr::memchr2(b'\n', b'\r', bytes),
     }
 }
 
