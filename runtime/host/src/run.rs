@@ -20,7 +20,7 @@ use crate::claims;
 use crate::mask::{MaskingWriter, Secrets};
 use crate::recorder::{Backpressure, Recorder};
 use crate::render::{RenderError, RenderedCell, render_cell};
-use crate::servers::{Servers, StartServer, WorldFailure};
+use crate::servers::{Servers, StartServer, WorldFailure, sim_arguments};
 use crate::wall::Wall;
 
 /// A wall clock that moves against the monotonic one by more than this between two cells was
@@ -286,7 +286,7 @@ impl<'a, 's> Run<'a, 's> {
             .arm(&unit.arm)
             .expect("a plan's arms resolve");
         let target = self.target(arm)?;
-        self.start_server(unit, arm)?;
+        self.start_server(unit, arm, &target)?;
         self.read_clock()?;
         if let Some(warmup) = &unit.warmup {
             self.note(JournalEvent::WarmupStarted { unit: unit.n })?;
@@ -445,7 +445,12 @@ impl<'a, 's> Run<'a, 's> {
         Ok(Target { base, address })
     }
 
-    fn start_server(&mut self, unit: &Unit, arm: &Arm) -> Result<(), WorldFailure> {
+    fn start_server(
+        &mut self,
+        unit: &Unit,
+        arm: &Arm,
+        target: &Target,
+    ) -> Result<(), WorldFailure> {
         let ArmTarget::Server { object } = &arm.target else {
             return Ok(());
         };
@@ -473,7 +478,7 @@ impl<'a, 's> Run<'a, 's> {
         let log = Box::new(MaskingWriter::new(log, self.it.secrets.clone()));
         let command = match &def.kind {
             assize_plan::ServerKind::Command { command, .. } => command.clone(),
-            assize_plan::ServerKind::Sim(_) => vec!["assize".into(), "sim".into()],
+            assize_plan::ServerKind::Sim(sim) => sim_command(sim, target.base.port),
         };
         self.note(JournalEvent::ServerStarting {
             unit: unit.n,
@@ -619,6 +624,13 @@ fn rows(rendered: &RenderedCell, cell: &Cell, session: &Session) -> Rows {
         rows.text.push_str(&row.to_line());
     }
     rows
+}
+
+/// The command of the simulated engine, by its name: where it lies says nothing.
+fn sim_command(sim: &assize_plan::SimServer, port: u16) -> Vec<String> {
+    std::iter::once("assize".to_owned())
+        .chain(sim_arguments(sim, port))
+        .collect()
 }
 
 fn disk(name: &str, error: &io::Error) -> WorldFailure {

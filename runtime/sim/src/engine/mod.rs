@@ -6,6 +6,7 @@ mod config;
 pub(crate) mod draw;
 mod duration;
 mod fault;
+mod fault_text;
 mod lengths;
 mod metrics;
 pub(crate) mod request;
@@ -31,6 +32,7 @@ use wire::{BodyFraming, ResponseHead};
 pub use config::{ConfigError, EngineConfig};
 pub use duration::{Percent, parse_duration, write_duration};
 pub use fault::{Fault, FaultRule};
+pub use fault_text::FaultTextError;
 
 /// A connection, by a number that its host never uses twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
