@@ -214,14 +214,19 @@ def main(folder):
     for unit in plan["units"]:
         warmup = [unit["warmup"]] if unit["warmup"] else []
         for cell in warmup + unit["cells"]:
-            if "open" not in cell["load"]:
+            ((kind, load),) = cell["load"].items()
+            trace = json.loads((folder / "objects" / load["trace"].removeprefix("sha256:")).read_bytes())
+            if "classes" in trace:
+                dealt = sorted(trace["classes"])
+                Stream("classes", unit["block_seed"], cell["name"], 0).shuffle(dealt)
+                if dealt != trace["classes"]:
+                    faults.append(f"classes of {cell['name']} in unit {unit['n']} differ")
+            if kind != "open":
                 continue
             key = (cell["name"], unit["block_seed"])
             if key not in derived:
                 derived[key] = offsets(arrivals[cell["name"]], unit["block_seed"], cell["name"])
                 traces += 1
-            name = cell["load"]["open"]["trace"].removeprefix("sha256:")
-            trace = json.loads((folder / "objects" / name).read_bytes())
             if trace["offsets_ns"] != derived[key]:
                 faults.append(f"offsets of {cell['name']} in unit {unit['n']} differ")
 

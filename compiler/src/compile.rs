@@ -339,9 +339,14 @@ fn need_seed<'m>(
     seed: &Seed<'_>,
     members: impl Iterator<Item = &'m crate::cells::Member>,
 ) {
-    for member in members.filter(|member| member.load.is_drawn()) {
-        let what = format!("`{}`", context.text(member.load_span));
-        seed.need(context, member.load_span, &what);
+    for member in members {
+        if member.load.is_drawn() {
+            let what = format!("`{}`", context.text(member.load_span));
+            seed.need(context, member.load_span, &what);
+        }
+        if let [(first, _), _, ..] = member.classes.as_slice() {
+            seed.need(context, first.span, "the order of several classes");
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod cells;
 mod checks;
 mod compile;
 mod context;
+mod deal;
 pub mod design;
 pub mod draw;
 mod eval;

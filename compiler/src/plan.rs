@@ -9,10 +9,12 @@ use assize_plan::{
 };
 use assize_study::ast::{Arm, Engine, Named, Request};
 use assize_study::diagnostic::Diagnostic;
-use assize_units::DurNs;
+use assize_study::expr::Name;
+use assize_units::{DurNs, OffsetNs, Ratio};
 
 use crate::body::Template;
 use crate::cells::{DEFAULT_TIMEOUT, Member, MemberLoad};
+use crate::deal::{deal, shared_out};
 use crate::draw::{Process, Span as Extent, Stage, arrivals};
 use crate::eval::Evaluator;
 use crate::merge::Entries;
@@ -218,24 +220,33 @@ fn stage(stage: &Stage) -> ArrivalStage {
 
 type Numbers = BTreeMap<(ClassKey, String), u32>;
 
+/// A trace with what is counted of it.
+#[derive(Clone)]
+struct Drawn {
+    trace: assize_plan::Hash,
+    /// Requests of each class.
+    counts: Vec<u32>,
+    last_ns: u64,
+}
+
 struct Builder<'b, 'e> {
     eval: &'b Evaluator<'e>,
     parts: &'b Parts<'b>,
     rendered: BTreeMap<(ClassKey, String), Option<Rendered>>,
-    traces: BTreeMap<(String, u128), Option<(assize_plan::Hash, u32, u64)>>,
+    traces: BTreeMap<(String, u128), Option<Drawn>>,
     asked: BTreeMap<String, Option<u32>>,
     fine: bool,
 }
 
 impl Builder<'_, '_> {
-    fn key(&self, member: &Member) -> Option<ClassKey> {
-        let request = self.parts.requests.get(&member.class.text)?;
+    fn key(&self, member: &Member, class: &Name) -> Option<ClassKey> {
+        let request = self.parts.requests.get(&class.text)?;
         let own = match &request.item.timeout {
             Some(expr) => Some(self.eval.duration(expr, &[], "`timeout`")?),
             None => None,
         };
         Some(ClassKey {
-            request: member.class.text.clone(),
+            request: class.text.clone(),
             choices: match member.load {
                 MemberLoad::Batch { prompts } => prompts,
                 _ => 1,
@@ -248,20 +259,26 @@ impl Builder<'_, '_> {
     fn render_all(&mut self) {
         for set in self.parts.sets {
             for member in self.parts.warmup.into_iter().chain(&set.cells) {
-                let Some(key) = self.key(member) else {
-                    self.fine = false;
-                    continue;
-                };
-                for arm in &set.arms {
-                    let place = (key.clone(), arm.clone());
-                    if self.rendered.contains_key(&place) {
+                for (class, _) in &member.classes {
+                    let Some(key) = self.key(member, class) else {
+                        self.fine = false;
                         continue;
-                    }
-                    let rendered = self.render(&key, arm);
-                    self.fine &= rendered.is_some();
-                    self.rendered.insert(place, rendered);
+                    };
+                    self.render_for(&key, &set.arms);
                 }
             }
+        }
+    }
+
+    fn render_for(&mut self, key: &ClassKey, arms: &[String]) {
+        for arm in arms {
+            let place = (key.clone(), arm.clone());
+            if self.rendered.contains_key(&place) {
+                continue;
+            }
+            let rendered = self.render(key, arm);
+            self.fine &= rendered.is_some();
+            self.rendered.insert(place, rendered);
         }
     }
 
@@ -443,12 +460,22 @@ impl Builder<'_, '_> {
         numbers: &Numbers,
         assembly: &mut Assembly,
     ) -> Option<PlanCell> {
-        let key = self.key(member)?;
-        let class = *numbers.get(&(key.clone(), arm.to_owned()))?;
-        let Some((trace, requests, last_ns)) = self.trace(member, block_seed) else {
+        let keys: Option<Vec<ClassKey>> = member
+            .classes
+            .iter()
+            .map(|(class, _)| self.key(member, class))
+            .collect();
+        let keys = keys?;
+        let classes: Option<Vec<u32>> = keys
+            .iter()
+            .map(|key| numbers.get(&(key.clone(), arm.to_owned())).copied())
+            .collect();
+        let classes = classes?;
+        let Some(drawn) = self.trace(member, block_seed) else {
             self.fine = false;
             return None;
         };
+        let (trace, requests) = (drawn.trace, drawn.counts.iter().sum());
         let load = match &member.load {
             MemberLoad::Open { cap, .. } => Load::Open { trace, cap: *cap },
             MemberLoad::Closed { clients, .. } => Load::Closed {
@@ -457,18 +484,21 @@ impl Builder<'_, '_> {
             },
             MemberLoad::Batch { .. } => Load::Closed { trace, clients: 1 },
         };
-        let waits = member.settle.0 + if load.is_open() { last_ns } else { 0 };
+        let waits = member.settle.0 + if load.is_open() { drawn.last_ns } else { 0 };
         assembly.scheduled = DurNs(assembly.scheduled.0.saturating_add(waits));
         assembly.closed_cells += u32::from(!load.is_open());
         assembly.requests += u64::from(requests);
-        let asked = self.asked.get(&key.request).copied().flatten();
-        assembly.output_tokens = assembly.output_tokens.zip(asked).map(|(sum, asked)| {
-            sum + u64::from(asked) * u64::from(requests) * u64::from(key.choices)
-        });
+        for (key, count) in keys.iter().zip(&drawn.counts) {
+            let asked = self.asked.get(&key.request).copied().flatten();
+            let sum = assembly.output_tokens.zip(asked);
+            assembly.output_tokens = sum.map(|(sum, asked)| {
+                sum + u64::from(asked) * u64::from(*count) * u64::from(key.choices)
+            });
+        }
         Some(PlanCell {
             name: member.name.clone(),
             path: member.path.clone(),
-            classes: vec![class],
+            classes,
             load,
             requests,
             id_prefix,
@@ -480,78 +510,104 @@ impl Builder<'_, '_> {
         })
     }
 
-    /// The trace of a member in a block: its hash, its requests, its last offset.
-    fn trace(
-        &mut self,
-        member: &Member,
-        block_seed: u128,
-    ) -> Option<(assize_plan::Hash, u32, u64)> {
+    /// The trace of a member in a block.
+    fn trace(&mut self, member: &Member, block_seed: u128) -> Option<Drawn> {
         let place = (member.name.clone(), block_seed);
         if let Some(known) = self.traces.get(&place) {
-            return *known;
+            return known.clone();
         }
         let made = self.draw(member, block_seed);
-        self.traces.insert(place, made);
+        self.traces.insert(place, made.clone());
         made
     }
 
-    fn draw(&self, member: &Member, block_seed: u128) -> Option<(assize_plan::Hash, u32, u64)> {
-        let panel = self
-            .parts
-            .requests
-            .get(&member.class.text)?
-            .item
-            .prompt
-            .as_ref()?;
-        let prompts = u32::try_from(self.parts.panels.get(&panel.text)?.prompts.len()).ok()?;
-        let (offsets, count) = match &member.load {
-            MemberLoad::Batch { .. } => (None, 1),
-            MemberLoad::Closed { requests, .. } => (None, *requests),
-            MemberLoad::Open { stages, .. } => {
-                match arrivals(stages, block_seed, &member.name, 0) {
-                    Ok(offsets) if offsets.is_empty() => {
-                        self.eval.context.report(
-                            Diagnostic::new(
-                                codes::E0503,
-                                member.load_span,
-                                format!(
-                                    "`{}` sends nothing: no arrival falls into its time",
-                                    member.name
-                                ),
-                            )
-                            .help("make it longer, or give `requests:`"),
-                        );
-                        return None;
-                    }
-                    Ok(offsets) => {
-                        let count = u32::try_from(offsets.len()).ok()?;
-                        (Some(offsets), count)
-                    }
-                    Err(error) => {
-                        self.eval.context.report(Diagnostic::new(
-                            codes::E0503,
-                            member.load_span,
-                            format!("`{}` has no schedule: {error}", member.name),
-                        ));
-                        return None;
-                    }
-                }
-            }
+    fn draw(&self, member: &Member, block_seed: u128) -> Option<Drawn> {
+        let offsets = match &member.load {
+            MemberLoad::Open { stages, .. } => Some(self.offsets(member, stages, block_seed)?),
+            MemberLoad::Closed { .. } | MemberLoad::Batch { .. } => None,
         };
-        let last = offsets
-            .as_ref()
-            .and_then(|list| list.last())
-            .map_or(0, |offset| offset.0);
+        let count = match (&member.load, &offsets) {
+            (MemberLoad::Closed { requests, .. }, _) => *requests,
+            (_, Some(offsets)) => u32::try_from(offsets.len()).ok()?,
+            (_, None) => 1,
+        };
+        let shares: Vec<Ratio> = member.classes.iter().map(|(_, share)| *share).collect();
+        let counts = shared_out(count, &shares)?;
+        let dealt = deal(&counts, block_seed, &member.name);
+        let panels: Option<Vec<u32>> = member
+            .classes
+            .iter()
+            .map(|(class, _)| self.panel_length(class))
+            .collect();
+        let panels = panels?;
+        // A batch is one body, whatever the panel.
+        let is_batch = matches!(member.load, MemberLoad::Batch { .. });
+        let mut sent = vec![0; counts.len()];
+        let prompts = dealt
+            .iter()
+            .map(|class| {
+                let class = *class as usize;
+                let prompt: u32 = if is_batch {
+                    0
+                } else {
+                    sent[class] % panels[class]
+                };
+                sent[class] += 1;
+                prompt
+            })
+            .collect();
+        let last = offsets.as_ref().and_then(|list| list.last());
+        let last_ns = last.map_or(0, |offset| offset.0);
         let trace = TraceObject {
             format: TRACE_FORMAT.to_owned(),
             offsets_ns: offsets,
-            prompts: match member.load {
-                MemberLoad::Batch { .. } => vec![0],
-                _ => (0..count).map(|index| index % prompts).collect(),
-            },
-            classes: None,
+            prompts,
+            classes: (counts.len() > 1).then_some(dealt),
         };
         let (_, bytes) = trace.to_object();
-        Some((self.eval.context.keep(bytes), count, last))
+        Some(Drawn {
+            trace: self.eval.context.keep(bytes),
+            counts,
+            last_ns,
+        })
+    }
+
+    fn panel_length(&self, class: &Name) -> Option<u32> {
+        let request = self.parts.requests.get(&class.text)?;
+        let panel = self.parts.panels.get(&request.item.prompt.as_ref()?.text)?;
+        u32::try_from(panel.prompts.len()).ok()
+    }
+
+    fn offsets(
+        &self,
+        member: &Member,
+        stages: &[Stage],
+        block_seed: u128,
+    ) -> Option<Vec<OffsetNs>> {
+        match arrivals(stages, block_seed, &member.name, 0) {
+            Ok(offsets) if offsets.is_empty() => {
+                self.eval.context.report(
+                    Diagnostic::new(
+                        codes::E0503,
+                        member.load_span,
+                        format!(
+                            "`{}` sends nothing: no arrival falls into its time",
+                            member.name
+                        ),
+                    )
+                    .help("make it longer, or give `requests:`"),
+                );
+                None
+            }
+            Ok(offsets) => Some(offsets),
+            Err(error) => {
+                self.eval.context.report(Diagnostic::new(
+                    codes::E0503,
+                    member.load_span,
+                    format!("`{}` has no schedule: {error}", member.name),
+                ));
+                None
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assize_plan::write_folder;
-use support::studies::{CLOSED, HELLO, OPEN, PAIR, frozen};
+use support::studies::{CLOSED, HELLO, MIXED, OPEN, PAIR, frozen};
 
 /// Three arms, an odd number: rows and their reverses; rotating cells; shuffled sets.
 const THREE: &str = "\
@@ -59,6 +59,7 @@ fn every_draw_is_derived_again_by_the_standard_library() {
         ("open", OPEN),
         ("pair", PAIR),
         ("three", THREE),
+        ("mixed", MIXED),
     ] {
         let bundle = frozen(text);
         let folder = folder(name);

@@ -307,3 +307,24 @@ cells:
     assert_eq!(plan.arms[0].headers[0].0, "x-team");
     assert_eq!(plan.units[0].path, "everything/00/theirs");
 }
+
+/// One stream dealt out to two classes, 70% and 30%.
+#[test]
+fn shares_are_dealt_exactly_and_each_class_walks_its_own_panel() {
+    let plan = support::studies::frozen(support::studies::MIXED);
+    let cell = &plan.plan.units[0].cells[0];
+    let names: Vec<&str> = cell
+        .classes
+        .iter()
+        .map(|n| plan.plan.class(*n).unwrap().name.as_str())
+        .collect();
+    assert_eq!(names, ["chat", "document"]);
+    let trace = plan.trace(cell.load.trace()).unwrap();
+    let classes = trace.classes.clone().unwrap();
+    let documents: Vec<u32> = (0..trace.len())
+        .filter(|index| classes[*index] == 1)
+        .map(|index| trace.prompts[index])
+        .collect();
+    assert_eq!(documents, [0, 1, 0, 1, 0, 1], "30% of 20, over two prompts");
+    assert!(!classes.is_sorted(), "the order is drawn");
+}

@@ -8,15 +8,15 @@ pub(crate) use lookup::Cells;
 use assize_codes as codes;
 use assize_plan::{Connections, Receive, RecordLevel};
 use assize_study::ast::{
-    Cell, CellSettings, ClassAmount, ClassLoad, ClassShares, Family, Named, Request, Study,
+    Cell, CellSettings, ClassAmount, ClassLoad, ClassShares, Family, Named, Request, Share, Study,
 };
 use assize_study::diagnostic::Diagnostic;
 use assize_study::expr::{Expr, ExprKind, Name};
 use assize_study::source::Span;
-use assize_units::DurNs;
+use assize_units::{DurNs, Ratio};
 
 use crate::draw::{MAX_REQUESTS, Span as Extent, Stage};
-use crate::eval::{Evaluator, Number, Value, show};
+use crate::eval::{Evaluator, Kind, Number, Value, show};
 use crate::load::{Load, OpenStage};
 use crate::merge::Entries;
 use settings::settings;
@@ -43,8 +43,8 @@ pub(crate) struct Member {
     /// Its values, where it is of a family.
     pub values: Vec<Number>,
     pub load: MemberLoad,
-    /// The request class.
-    pub class: Name,
+    /// The request classes with their shares, by name; the shares make a whole.
+    pub classes: Vec<(Name, Ratio)>,
     pub stream: bool,
     pub settle: DurNs,
     pub drain: DurNs,
@@ -243,15 +243,26 @@ fn member(
         )
     };
     let settings = settings(eval, defaults.settings, &cell.settings, locals);
-    let class = class(eval, defaults, cell, name);
+    let classes = classes(eval, defaults, cell, name, locals);
     let load = load(eval, cell, name, locals);
-    let (settings, class, (load, load_span)) = (settings?, class?, load?);
+    let (settings, classes, (load, load_span)) = (settings?, classes?, load?);
+    if let (MemberLoad::Batch { .. }, [_, (second, _), ..]) = (&load, classes.as_slice()) {
+        eval.context.report(
+            Diagnostic::new(
+                codes::E0506,
+                second.span,
+                "a batch is one call of one class",
+            )
+            .also(load_span, "the batch"),
+        );
+        return None;
+    }
     Some(Member {
         name: full,
         path,
         values: point.into_iter().map(|(number, _)| number).collect(),
         load,
-        class,
+        classes,
         stream: cell.stream.as_ref().is_none_or(|stream| stream.value),
         settle: settings.settle,
         drain: settings.drain,
@@ -270,17 +281,37 @@ fn folder(text: &str) -> String {
         .replace(' ', "-")
 }
 
-fn class(eval: &Evaluator<'_>, defaults: &Defaults<'_>, cell: &Cell, name: &Name) -> Option<Name> {
-    let shares = cell.send.as_ref().or(defaults.send);
-    match shares {
+/// The classes that a cell sends, by name, with their shares.
+fn classes(
+    eval: &Evaluator<'_>,
+    defaults: &Defaults<'_>,
+    cell: &Cell,
+    name: &Name,
+    locals: &[(String, Value)],
+) -> Option<Vec<(Name, Ratio)>> {
+    match cell.send.as_ref().or(defaults.send) {
         Some(ClassShares::One(class)) => {
             defaults.requests.find(eval.context, class)?;
-            Some(class.clone())
+            Some(vec![(class.clone(), Ratio::ONE)])
         }
-        // The lowering refuses shares.
-        Some(ClassShares::Shares(_)) => None,
+        Some(ClassShares::Shares(shares)) => {
+            let found: Vec<Option<(Name, Ratio)>> = shares
+                .iter()
+                .map(|share| {
+                    let known = defaults.requests.find(eval.context, &share.class);
+                    let number = eval.number(&share.share, locals, Kind::SHARE, "a share");
+                    known
+                        .and(number)
+                        .map(|number| (share.class.clone(), number.value))
+                })
+                .collect();
+            let mut classes: Vec<(Name, Ratio)> = found.into_iter().collect::<Option<_>>()?;
+            classes.sort_by(|a, b| a.0.text.cmp(&b.0.text));
+            whole_shares(eval, name, shares, &classes)?;
+            Some(classes)
+        }
         None => match defaults.requests.list.as_slice() {
-            [only] => Some(Name::new(only.name.text.clone(), only.name.span)),
+            [only] => Some(vec![(only.name.clone(), Ratio::ONE)]),
             several => {
                 let names: Vec<&str> = several
                     .iter()
@@ -298,6 +329,34 @@ fn class(eval: &Evaluator<'_>, defaults: &Defaults<'_>, cell: &Cell, name: &Name
             }
         },
     }
+}
+
+/// Shares above 0% that make 100% exactly.
+fn whole_shares(
+    eval: &Evaluator<'_>,
+    name: &Name,
+    shares: &[Share],
+    classes: &[(Name, Ratio)],
+) -> Option<()> {
+    let place = shares.first()?;
+    let sum = classes
+        .iter()
+        .try_fold(Ratio::ZERO, |sum, (_, share)| sum.add(*share))
+        .ok();
+    let positive = classes.iter().all(|(_, share)| share.is_positive());
+    if positive && sum == Some(Ratio::ONE) {
+        return Some(());
+    }
+    let found = sum.map_or_else(|| "too much".to_owned(), |sum| show(sum, Kind::SHARE));
+    eval.context.report(
+        Diagnostic::new(
+            codes::E0514,
+            place.class.span.to(shares.last()?.share.span),
+            format!("the shares of `{name}` make {found}, not 100%"),
+        )
+        .help("each share is above 0%, and together they are the whole stream"),
+    );
+    None
 }
 
 fn load(

@@ -466,7 +466,7 @@ impl<'a> Evaluator<'a> {
             Diagnostic::new(
                 codes::E0106,
                 span,
-                format!("`{word}` is defined, and this build cannot execute it"),
+                format!("`{word}` is not in this version of the language"),
             )
             .help(advice),
         );

@@ -399,20 +399,40 @@ fn class_is_sent(
     member: &Member,
     sentence: &Sentence,
 ) -> Option<()> {
+    let names: Vec<&str> = member
+        .classes
+        .iter()
+        .map(|(class, _)| class.text.as_str())
+        .collect();
     match &measure.class {
-        Some(class) if *class != member.class.text => {
+        Some(class) if !names.contains(&class.as_str()) => {
             eval.context.report(
                 Diagnostic::new(
                     codes::E0603,
                     sentence.span,
                     format!("`{}` sends no `{class}`", member.name),
                 )
-                .help(format!("it sends `{}`", member.class)),
+                .help(format!("it sends `{}`", names.join("`, `"))),
             );
-            None
+            return None;
         }
-        _ => Some(()),
+        None if names.len() > 1 && measure.quantity.needs_stat() => {
+            eval.context.report(
+                Diagnostic::new(
+                    codes::W0606,
+                    sentence.span,
+                    format!(
+                        "the statistic in `{}` pools {}",
+                        member.name,
+                        names.join(" and ")
+                    ),
+                )
+                .help(format!("add `of {}` behind the metric", names[0])),
+            );
+        }
+        _ => {}
     }
+    Some(())
 }
 
 fn warn_throughput(eval: &Evaluator<'_>, measure: &Measure, member: &Member, sentence: &Sentence) {

@@ -94,6 +94,25 @@ decide:
       - chunked keeps within 1% of whole on throughput in full
 ";
 
+/// Two request classes in one stream.
+pub const MIXED: &str = "\
+assize: 1
+study: two-classes
+seed: 10
+prompts:
+  short: { file: prompts.jsonl }
+  long: { file: ids.jsonl }
+requests:
+  chat: { api: openai/chat, prompt: short, output: at_most(20) }
+  document: { api: openai/completions, prompt: long, output: at_most(40) }
+arms:
+  theirs: { endpoint: http://127.0.0.1:8000/v1, model: small }
+warmup: { load: closed(2), requests: 3, send: chat }
+cells:
+  mixed: { load: poisson(4/s), send: { document: 30%, chat: 70% }, requests: 20 }
+  packed: { load: closed(4), send: { document: 50%, chat: 50% }, requests: 9 }
+";
+
 /// The bundle of a study.
 pub fn frozen(text: &str) -> Bundle {
     let world = super::world()

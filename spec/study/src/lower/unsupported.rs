@@ -133,21 +133,6 @@ pub const TABLE: &[Unsupported] = &[
     ),
     Unsupported {
         place: Place::ByClass(Shape::Cell),
-        word: "send",
-        advice: "name one request: `send: chat`; make a cell for each class",
-    },
-    Unsupported {
-        place: Place::ByClass(Shape::Warmup),
-        word: "send",
-        advice: "name one request: `send: chat`",
-    },
-    Unsupported {
-        place: Place::ByClass(Shape::Study),
-        word: "send",
-        advice: "name one request: `send: chat`",
-    },
-    Unsupported {
-        place: Place::ByClass(Shape::Cell),
         word: "load",
         advice: "make a cell for each class",
     },
