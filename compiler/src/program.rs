@@ -115,6 +115,8 @@ fn module_text(context: &Context<'_>, name: &str, written: &Text) -> Option<Stri
         if let Some(near) = nearest(name, known.iter().map(String::as_str)) {
             diagnostic =
                 diagnostic.help_edit(format!("did you mean `{near}`?"), written.span, near);
+        } else if !known.is_empty() {
+            diagnostic = diagnostic.help(format!("there are: {}", known.join(", ")));
         }
         context.report(diagnostic);
     }

@@ -271,6 +271,13 @@ fn where_reading_has_failed_only_faults_of_types_are_added() {
 }
 
 #[test]
+fn a_study_that_is_not_there_is_said_to_be_missing() {
+    let found = assize_compiler::compile("nowhere.yaml", &support::world());
+    assert!(found.output.is_none());
+    assert!(shown(&found).contains("`nowhere.yaml`: there is no such file"));
+}
+
+#[test]
 fn panel_rows_are_named_by_their_lines() {
     let rows = "{\"prompt\": \"a\"}\n\n{\"prompt\": \"b\", \"id\": 3}\n{\"prompt\": \"c\", \"messages\": []}\n";
     let world = support::world()
