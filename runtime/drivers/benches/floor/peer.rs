@@ -76,7 +76,7 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Serves until it is killed.
+/// Serves until its parent closes the pipe.
 pub fn serve(shape: Shape) -> ! {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).expect("a thread's own");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
@@ -87,6 +87,7 @@ pub fn serve(shape: Shape) -> ! {
     stdout.flush().expect("a pipe");
 
     const LISTENER: u64 = u64::MAX;
+    const PARENT: u64 = u64::MAX - 1;
     let epoll = epoll::create(CreateFlags::CLOEXEC).expect("epoll");
     epoll::add(
         &epoll,
@@ -95,6 +96,8 @@ pub fn serve(shape: Shape) -> ! {
         EventFlags::IN,
     )
     .expect("epoll");
+    let stdin = std::io::stdin();
+    epoll::add(&epoll, &stdin, EventData::new_u64(PARENT), EventFlags::IN).expect("epoll");
     let mut connections: Vec<Option<Connection>> = Vec::new();
     let mut due: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut events = Vec::with_capacity(256);
@@ -108,6 +111,9 @@ pub fn serve(shape: Shape) -> ! {
         let _ = epoll::wait(&epoll, spare_capacity(&mut events), wait.as_ref());
         for event in &events {
             let place = event.data.u64();
+            if place == PARENT {
+                std::process::exit(0);
+            }
             if place == LISTENER {
                 while let Ok((stream, _)) = listener.accept() {
                     stream.set_nonblocking(true).expect("a socket option");

@@ -282,6 +282,8 @@ impl Queues<'_> {
             .sec(time.tv_sec as u64)
             .nsec(time.tv_nsec as u32);
         let args = SubmitArgs::new().timespec(&time).min_wait_usec(min_wait_us);
+        // The kernel counts what it was not shown to be taken, and would not sleep.
+        self.cq.sync();
         self.sq.sync();
         let answer = self
             .submitter
@@ -328,4 +330,32 @@ pub(super) fn errno_of(error: io::Error) -> i32 {
 
 pub(super) fn missing(operation: &str, errno: i32) -> DriverFailure {
     crate::failure(operation, rustix::io::Errno::from_raw_os_error(errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ring that sleeps although nothing but a taken completion is there, and one that sees what
+    /// comes while it only spins.
+    #[test]
+    fn sleeps_to_the_end_and_spins_to_the_completion() {
+        let Ok((mut ring, _)) = Ring::open() else {
+            eprintln!("skipped: io_uring is not to be had here");
+            return;
+        };
+        let mut queues = ring.queues();
+        for gather in [DurNs::ZERO, DurNs::from_ms(1)] {
+            // SAFETY: the entry names neither memory nor a descriptor.
+            unsafe { queues.push(&opcode::Nop::new().build().user_data(7)) }.unwrap();
+            queues.spin(MonoNs(u64::MAX)).unwrap();
+            assert_eq!(queues.next().map(|cqe| cqe.user_data()), Some(7));
+
+            let now = clock::now();
+            let until = now.after(DurNs::from_ms(5));
+            queues.sleep(now, until, gather).unwrap();
+            assert!(clock::now() >= until, "woken by what was taken before");
+            assert!(!queues.look());
+        }
+    }
 }
