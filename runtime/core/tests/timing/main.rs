@@ -3,6 +3,7 @@
 
 mod cases;
 mod laws;
+mod mutants;
 mod noise;
 mod setting;
 mod stated;
