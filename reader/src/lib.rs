@@ -5,9 +5,13 @@
 //! runtime but the formats of the plan and of the evidence.
 
 pub mod metrics;
+pub mod page;
+pub mod plot;
 pub mod records;
 pub mod replay;
 pub mod report;
+mod shown;
 pub mod study;
+pub mod text;
 pub mod verdict;
 pub mod verify;

@@ -1,6 +1,8 @@
 //! What a report shows: data that is complete when it is made. Rendering computes nothing.
 
+mod by_arm;
 mod exact;
+mod marks;
 mod matrix;
 mod words;
 
@@ -11,8 +13,10 @@ use crate::study::{Analysis, CellResult};
 use crate::verdict::{FamilyVerdict, UnitState};
 use crate::verify::{Gap, RunFacts, SealState};
 
+pub use by_arm::{ArmCell, ArmFigure, BlockFigure, Counts, FigureUnit, LoadFacts, TokenTotals};
 pub use exact::Exact;
 pub(crate) use exact::probability;
+pub use marks::Marks;
 pub use matrix::matrix_csv;
 pub use words::{family_words, hypothesis_words, seal_words, study_words};
 
@@ -46,6 +50,8 @@ pub struct Report {
     pub units: Vec<UnitFacts>,
     /// Each cell that was begun.
     pub cells: Vec<CellResult>,
+    /// Each cell of each arm over its blocks, with medians.
+    pub by_arm: Vec<ArmCell>,
     /// The families, judged, each with its generated sentences.
     pub families: Vec<FamilyReport>,
     /// The generated sentences that hold for the whole study.
@@ -132,6 +138,8 @@ pub struct FamilyReport {
     pub verdict: FamilyVerdict,
     /// One sentence for each hypothesis, in the same order.
     pub hypothesis_words: Vec<String>,
+    /// Where each hypothesis' rule draws its lines, in the same order.
+    pub marks: Vec<Marks>,
     /// The sentences that hold for the family.
     pub words: Vec<String>,
 }
@@ -163,6 +171,7 @@ impl Report {
             values: values(plan),
             units: units(plan, &verified.units),
             cells: analysis.cells.clone(),
+            by_arm: by_arm::by_arm(plan, &verified.units, &analysis.cells),
             families: analysis
                 .families
                 .iter()
@@ -173,6 +182,7 @@ impl Report {
                         .iter()
                         .map(|hypothesis| hypothesis_words(plan, verdict, hypothesis))
                         .collect(),
+                    marks: rules.hypotheses.iter().map(Marks::of).collect(),
                     words: family_words(plan, rules, verdict),
                     verdict: verdict.clone(),
                 })

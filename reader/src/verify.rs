@@ -25,7 +25,7 @@ use crate::metrics::{CellData, Need};
 use crate::records::Record;
 use crate::verdict::UnitState;
 
-pub use journal::RunFacts;
+pub use journal::{Interruption, RunFacts, WorldFailure};
 
 /// What is asked beside the evidence itself.
 #[derive(Clone, Copy, Debug, Default)]

@@ -62,7 +62,7 @@ fn data<'a>(records: &'a [Record], needs: &'a [Need]) -> CellData<'a> {
 
 /// Figures without a class need no plan; this one is as small as a plan can be.
 fn plan() -> Plan {
-    let text = r#"{"arms":[],"compare":[],"draw":"d","driver":"any","external":[],"format":"assize-plan/1",
+    let text = r#"{"arms":[],"arrivals":[],"compare":[],"draw":"d","driver":"any","external":[],"format":"assize-plan/1",
         "interrupted":"final","language":1,"limits":{"duration_ns":null,"output_tokens":null,"requests":null},
         "max_response_bytes":1,"orders":[],"panels":[],"question":null,"replicates":null,"requests":[],
         "rules":[],"scope":null,"spin_ns":0,"study":"s","units":[],"values":[]}"#;

@@ -116,7 +116,7 @@ fn figures_words(family: &FamilyVerdict, hypothesis: &HypothesisVerdict) -> Vec<
 
 fn shown(value: Ratio, is_effect: bool) -> String {
     if is_effect {
-        format!("{:+.2}%", value.as_f64() * 100.0)
+        crate::shown::effect(value)
     } else {
         value
             .to_decimal()

@@ -428,10 +428,8 @@ pub(crate) fn percent(share: Ratio) -> String {
         .ok()
         .and_then(Ratio::to_decimal)
         .filter(|text| text.len() <= 8);
-    exact.map_or_else(
-        || format!("{:.3}%", share.as_f64() * 100.0),
-        |text| format!("{text}%"),
-    )
+    let text = exact.unwrap_or_else(|| format!("{:.3}", share.as_f64() * 100.0));
+    format!("{}%", text.replace('-', "\u{2212}"))
 }
 
 fn interval(interval: Interval, sorted: &[Ratio]) -> Result<Option<MedianRange>, StatsError> {

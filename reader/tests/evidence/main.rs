@@ -2,6 +2,7 @@
 
 mod builder;
 mod judgements;
+mod rendered;
 
 use assize_evidence::{ExchangeRow, MemoryStore, Store, write_seal};
 use assize_plan::Hash;
