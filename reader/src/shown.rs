@@ -2,10 +2,10 @@
 
 use assize_plan::ValueUnit;
 use assize_stats::Probability;
-use assize_units::{DurNs, Ratio, format_duration};
+use assize_units::{DurNs, NS_PER_S, Ratio, format_duration};
 
 use crate::metrics::Origin;
-use crate::report::{ArmFigure, Counts, Exact, FigureUnit, Report, TokenTotals};
+use crate::report::{ArmFigure, Counts, Exact, FigureUnit, Marks, Report, TokenTotals};
 
 /// Foreign text without a character that a terminal or a browser would obey: controls and those
 /// that turn the direction of writing become U+FFFD, line breaks become blanks.
@@ -66,6 +66,21 @@ pub(crate) fn value(value: Ratio, unit: ValueUnit) -> String {
     }
 }
 
+/// What a hypothesis found: an effect, or a measured value by a few digits of it.
+pub(crate) fn found(marks: &Marks, found: Ratio) -> String {
+    if marks.is_effect {
+        return effect(found);
+    }
+    let ns = found.mul(Ratio::whole(i128::from(NS_PER_S)));
+    match (marks.unit, ns) {
+        (ValueUnit::Second, Ok(ns)) => duration(Exact(ns)),
+        (ValueUnit::Second, Err(_)) => format!("{} s", significant(found.as_f64())),
+        (ValueUnit::PerSecond, _) => format!("{} /s", significant(found.as_f64())),
+        (ValueUnit::Share, _) => format!("{:.2}%", found.as_f64() * 100.0),
+        (unit, _) => value(found, unit),
+    }
+}
+
 /// Four significant digits.
 pub(crate) fn significant(value: f64) -> String {
     let magnitude = value.abs();
@@ -111,7 +126,7 @@ pub(crate) fn probability(p: &Probability) -> String {
     let sign = if is_whole { '=' } else { '\u{2248}' };
     if fraction == "1/1" {
         "1".to_owned()
-    } else if fraction.len() <= 11 {
+    } else if fraction.len() <= 9 {
         format!("{fraction} {sign} {decimals}")
     } else {
         decimals

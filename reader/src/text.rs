@@ -103,13 +103,7 @@ fn verdicts(paper: &mut Paper, report: &Report, family: &FamilyReport) {
 
 /// A hypothesis' figures in one line.
 fn facts(hypothesis: &HypothesisVerdict, marks: &Marks, holm: bool) -> String {
-    let show = |value: assize_units::Ratio| {
-        if marks.is_effect {
-            shown::effect(value)
-        } else {
-            shown::value(value, marks.unit)
-        }
-    };
+    let show = |value| shown::found(marks, value);
     let mut parts = Vec::new();
     let kind = if marks.is_effect { "effect" } else { "value" };
     if let Some(median) = hypothesis.median {

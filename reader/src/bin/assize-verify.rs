@@ -12,7 +12,11 @@ use assize_evidence::FolderStore;
 use assize_plan::Hash;
 use assize_reader::report::Report;
 use assize_reader::study::{AnalysisError, analyze};
+use assize_reader::text::render_text;
 use assize_reader::verify::Demands;
+
+/// The width of the report: this program asks no terminal.
+const COLUMNS: usize = 100;
 
 const USAGE: &str = "usage: assize-verify EVIDENCE [--seal HASH] [--json]\n";
 
@@ -41,7 +45,7 @@ fn main() -> ExitCode {
     let text = if arguments.is_json {
         report.to_json()
     } else {
-        plain(&report)
+        render_text(&report, COLUMNS, false)
     };
     let status = if report.evidence.complete { 0 } else { 4 };
     // A closed pipe is the end of the program, not a fault.
@@ -71,45 +75,4 @@ fn parse(mut given: impl Iterator<Item = String>) -> Option<Arguments> {
 fn say_error(text: &str, status: u8) -> ExitCode {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
     ExitCode::from(status)
-}
-
-fn plain(report: &Report) -> String {
-    let mut lines = vec![
-        format!("{}: plan {}", report.study, report.plan),
-        report.evidence.seal_words.clone(),
-        format!(
-            "{} claims of the runtime were replayed and agree.",
-            report.evidence.compared
-        ),
-    ];
-    for gap in &report.evidence.gaps {
-        let after = gap.after_ns.map(|at| format!(" (after {} ns)", at.0));
-        let after = after.unwrap_or_default();
-        lines.push(format!("missing: {}: {}{after}", gap.place, gap.what));
-    }
-    for family in &report.families {
-        lines.push(format!("\n{}:", family.verdict.name));
-        lines.extend(family.hypothesis_words.iter().map(|it| format!("- {it}")));
-        for breach in &family.verdict.breaches {
-            lines.push(format!(
-                "  breach: {} {} {} {}: {} ({})",
-                breach.set, breach.block, breach.arm, breach.cell, breach.text, breach.found
-            ));
-        }
-        lines.extend(family.words.iter().cloned());
-    }
-    lines.push(String::new());
-    lines.extend(report.words.iter().cloned());
-    lines.iter().map(|line| visible(line) + "\n").collect()
-}
-
-/// Text from outside never reaches a terminal as control characters.
-fn visible(line: &str) -> String {
-    line.chars()
-        .map(|c| match c {
-            '\n' => c,
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
 }

@@ -91,7 +91,7 @@ fn card(report: &Report, holm: bool, hypothesis: &HypothesisVerdict, marks: &Mar
         Verdict::NotEvaluated => "is-not-evaluated",
     };
     let value = |value: Option<crate::report::Exact>| {
-        value.map_or_else(|| shown::NONE.to_owned(), |it| show(marks, it.0))
+        value.map_or_else(|| shown::NONE.to_owned(), |it| shown::found(marks, it.0))
     };
     let range = hypothesis.interval.as_ref();
     html! {
@@ -107,7 +107,7 @@ fn card(report: &Report, holm: bool, hypothesis: &HypothesisVerdict, marks: &Mar
                     dt { "interval" }
                     dd {
                         @if let Some(range) = range {
-                            (show(marks, range.lower.0)) " to " (show(marks, range.upper.0))
+                            (shown::found(marks, range.lower.0)) " to " (shown::found(marks, range.upper.0))
                         } @else { (shown::NONE) }
                     }
                 }
@@ -168,14 +168,6 @@ fn lags(report: &Report, hypothesis: &HypothesisVerdict) -> Markup {
                 }
             }
         }
-    }
-}
-
-fn show(marks: &Marks, value: assize_units::Ratio) -> String {
-    if marks.is_effect {
-        shown::effect(value)
-    } else {
-        shown::value(value, marks.unit)
     }
 }
 

@@ -56,6 +56,11 @@ impl Plot<'_> {
     }
 
     fn shown(&self, value: Ratio) -> String {
+        shown::found(self.marks, value)
+    }
+
+    /// A value that the rule names, exact.
+    fn asked(&self, value: Ratio) -> String {
         if self.marks.is_effect {
             shown::effect(value)
         } else {
@@ -109,7 +114,7 @@ impl Plot<'_> {
             ));
         }
         if let Some((name, value)) = self.mark() {
-            parts.push(format!("Dashed: {name} {}.", self.shown(value)));
+            parts.push(format!("Dashed: {name} {}.", self.asked(value)));
         }
         let each = hypothesis.blocks.iter().map(|block| {
             let effect = block.effect.map(|effect| self.shown(effect.0));
@@ -140,7 +145,7 @@ impl Plot<'_> {
         if let Some((name, value)) = self.mark() {
             let x = scale.x(self.on_axis(value));
             canvas.dashes(x, TOP - 4.0, bottom, Ink::Mark);
-            let label = format!("{name} {}", self.shown(value));
+            let label = format!("{name} {}", self.asked(value));
             label_at(canvas, &label, x, TOP - 12.0, Ink::Mark);
         }
         if let Some(median) = self.hypothesis.median {

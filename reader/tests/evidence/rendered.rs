@@ -1,11 +1,12 @@
 //! The report as a page, as plots and on a terminal.
 
-use assize_plan::Hash;
+use assize_plan::{CompareOp, Hash, Judgement};
 use assize_reader::page::render_html;
 use assize_reader::plot::svg_files;
 use assize_reader::report::{Exact, Report};
 use assize_reader::study::analyze;
 use assize_reader::text::render_text;
+use assize_reader::verdict::{CellFigures, decide};
 use assize_reader::verify::{Demands, SealState, WorldFailure};
 use assize_units::Ratio;
 use base64::Engine as _;
@@ -353,6 +354,36 @@ fn any_width_is_kept() {
             .max();
         assert!(widest.unwrap() <= width.max(40), "{width}: {widest:?}");
     }
+}
+
+/// A rule about the candidate's own value shows values, their unit and its bound: no effect.
+#[test]
+fn a_value_that_holds_is_shown_in_its_unit() {
+    let (mut plan, _) = USUAL.plan();
+    let hypothesis = &mut plan.rules[0].hypotheses[1];
+    hypothesis.control = None;
+    hypothesis.judgement = Judgement::Holds {
+        op: CompareOp::Le,
+        value: Ratio::new(8, 1_000).unwrap(),
+    };
+    let mut analysis = judged(&USUAL);
+    let measure = hypothesis.measure.clone();
+    let cells: Vec<CellFigures> = (0..12)
+        .map(|unit| CellFigures {
+            unit,
+            cell: "open-near".to_owned(),
+            figures: vec![(measure.clone(), Ok(Ratio::new(7_012, 1_000_000).unwrap()))],
+        })
+        .collect();
+    analysis.families = decide(&plan, &analysis.verified.units, &cells).unwrap();
+    analysis.verified.plan = plan;
+    let report = Report::new(&analysis);
+    let page = render_html(&report);
+    assert!(page.contains("<dt>median value</dt><dd>7.01 ms</dd>"));
+    let plot = &svg_files(&report)[1].svg;
+    assert!(plot.contains("bound 0.008 s") && plot.contains("value by block, s"));
+    assert!(!plot.contains("effect"));
+    assert!(render_text(&report, 80, false).contains("median value 7.01 ms"));
 }
 
 /// By hand: block b's first token comes 5 ms + b · 10 µs after the send, which is 3 µs after the
