@@ -75,6 +75,9 @@ fn chunk_line_bytes() {
     };
     assert_eq!(error(limits(6), bytes), None);
     assert_eq!(error(limits(5), bytes), Some(Http1Error::ChunkLineTooLarge));
+    let plain = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n01\r\nx\r\n0\r\n\r\n";
+    assert_eq!(error(limits(4), plain), None);
+    assert_eq!(error(limits(3), plain), Some(Http1Error::ChunkLineTooLarge));
 }
 
 #[test]

@@ -342,6 +342,7 @@ fn the_done_marker_is_exact() {
         ("data: [DONE] \n\n", false),
         ("data:  [DONE]\n\n", false),
         ("data: [DONE]x\n\n", false),
+        ("\u{feff}data: [DONE]x\n\n", false),
         ("data: [DONE]\ndata\n\n", false),
         ("data\ndata: [DONE]\n\n", false),
         ("data: [done]\n\n", false),
