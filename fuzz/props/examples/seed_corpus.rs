@@ -1,4 +1,5 @@
-//! Writes the seed corpora of the protocol targets from the case file: `cargo run -p assize-props
+//! Writes the seed corpora of the protocol targets from the case file, and drawn ones for the targets that run
+//! sessions: `cargo run -p assize-props
 //! --example seed_corpus`.
 #![allow(
     clippy::disallowed_methods,
@@ -11,6 +12,9 @@ use base64::Engine as _;
 
 /// Longer inputs slow the fuzzer down and show nothing that shorter ones do not.
 const LONGEST_BYTES: usize = 1200;
+
+/// Inputs of the targets that draw a run; each is 16 bytes longer than the one before.
+const DRAWN_SEEDS: u64 = 32;
 
 fn main() -> std::io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -42,5 +46,27 @@ fn main() -> std::io::Result<()> {
             std::fs::write(folder.join(id), &input)?;
         }
     }
+    for number in 0..DRAWN_SEEDS {
+        let mut state = number;
+        let len = 16 + 16 * number as usize;
+        let mut input: Vec<u8> = std::iter::repeat_with(|| drawn(&mut state))
+            .take(len)
+            .collect();
+        // Every other one has a punctual driver.
+        input[0] *= (number % 2) as u8;
+        for target in ["exchange", "session"] {
+            let folder = root.join("fuzz/corpus").join(target);
+            std::fs::create_dir_all(&folder)?;
+            std::fs::write(folder.join(format!("drawn-{number:02}")), &input)?;
+        }
+    }
     Ok(())
+}
+
+/// A byte of Knuth's linear congruential generator: any bytes do, as long as they are the same again.
+fn drawn(state: &mut u64) -> u8 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 56) as u8
 }

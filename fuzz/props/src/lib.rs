@@ -5,9 +5,12 @@
 
 pub mod canary;
 pub mod differential;
+pub mod exchange;
 pub mod http1;
 mod reads;
+pub mod session;
 pub mod sse;
+mod timing;
 
 /// A target's name, which is that of its folder in `fuzz/corpus`, and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -17,4 +20,6 @@ pub const TARGETS: &[Target] = &[
     ("http1", http1::check),
     ("sse", sse::check),
     ("differential", differential::check),
+    ("exchange", exchange::check),
+    ("session", session::check),
 ];

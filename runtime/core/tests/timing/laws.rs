@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use assize_core::protocol::http1::{Event, ResponseParser};
 use assize_core::protocol::sse::Scanner;
 use assize_core::{ConnId, ConnectionPolicy, Exchange, LoadSpec, Terminal, TimerKind};
-use assize_units::{DurNs, MonoNs};
+use assize_units::{DurNs, MonoNs, OffsetNs};
 
-use super::world::{Call, Put, Run, What, replay};
+use super::setting::Setting;
+use super::world::{Call, Put, Run, What, replay, run};
 
 /// Checks every law that a run of its kind must keep.
 pub fn check(run: &Run) {
@@ -456,9 +457,45 @@ fn a_replay_is_identical(run: &Run) {
     assert_eq!(replay(run).puts, run.puts);
 }
 
-/// The dispatch instants of a run, from its origin.
-pub fn dispatch_offsets(run: &Run) -> Vec<Option<DurNs>> {
-    let origin = run.origin.unwrap_or_default();
-    let dispatched = run.exchanges.iter().map(|exchange| exchange.dispatched);
-    dispatched.map(|at| Some(at?.since(origin))).collect()
+/// The same open load with another peer dispatches at the same instants. Connections that are opened in
+/// advance move the origin, so offsets from it are compared.
+pub fn a_peer_moves_no_dispatch(mut setting: Setting, other: &Setting) {
+    if let LoadSpec::Closed { clients } = setting.spec.load {
+        let offsets = (0..setting.spec.requests.len() as u64).map(|n| OffsetNs(n * 2_500));
+        setting.spec.load = LoadSpec::Open {
+            offsets: offsets.collect(),
+            cap: Some(clients),
+        };
+    }
+    let offsets = |run: &Run| -> Vec<Option<DurNs>> {
+        let origin = run.origin.expect("a cell that nobody stops has an origin");
+        let dispatched = run.exchanges.iter().map(|exchange| exchange.dispatched);
+        dispatched.map(|at| Some(at?.since(origin))).collect()
+    };
+    let dispatched = offsets(&run(&setting));
+    assert_eq!(dispatched, offsets(&run(&setting.with_peer_of(other))));
+}
+
+/// The same bytes at the same instants, one a read, give the same exchanges.
+pub fn a_cut_changes_nothing(mut setting: Setting) {
+    // A driver that polls between reads may take a connection in one run that is not idle yet in the
+    // other; one that polls after its batch may not.
+    setting.driver.polls_between = false;
+    let whole = run(&setting);
+    let fine = run(&setting.cut_fine());
+    for (mut whole, mut fine) in whole.exchanges.into_iter().zip(fine.exchanges) {
+        // Bytes after the end, or after the fault, are heard only in the receive that brought it.
+        for exchange in [&mut whole, &mut fine] {
+            let heard = match exchange.terminal {
+                Some(Terminal::MalformedHead | Terminal::MalformedFraming | Terminal::TooLarge) => {
+                    0
+                }
+                _ => exchange.received_bytes - exchange.surplus_bytes,
+            };
+            exchange.reads = 0;
+            exchange.received_bytes = heard;
+            exchange.surplus_bytes = 0;
+        }
+        assert_eq!(whole, fine);
+    }
 }

@@ -9,8 +9,7 @@ mod setting;
 mod stated;
 mod world;
 
-use assize_core::{LoadSpec, Session, Terminal};
-use assize_units::OffsetNs;
+use assize_core::Session;
 use proptest::prelude::*;
 
 use setting::{Act, DriverActs, Setting};
@@ -39,36 +38,12 @@ proptest! {
 
     #[test]
     fn an_open_load_dispatches_alike_whatever_the_peer_does(bytes in bytes(), other in bytes()) {
-        let mut plan = Setting::draw(&bytes);
-        if let LoadSpec::Closed { clients } = plan.spec.load {
-            let offsets = (0..plan.spec.requests.len() as u64).map(|n| OffsetNs(n * 2_500));
-            plan.spec.load = LoadSpec::Open { offsets: offsets.collect(), cap: Some(clients) };
-        }
-        // Connections that are opened in advance move the origin; offsets are from it.
-        let dispatched = laws::dispatch_offsets(&run(&plan));
-        plan = plan.with_peer_of(&Setting::draw(&other));
-        prop_assert_eq!(dispatched, laws::dispatch_offsets(&run(&plan)));
+        laws::a_peer_moves_no_dispatch(Setting::draw(&bytes), &Setting::draw(&other));
     }
 
     #[test]
     fn any_cut_of_the_bytes_gives_the_same_exchanges(bytes in bytes()) {
-        // A driver that polls between reads may take a connection in one run that is not idle yet in
-        // the other; one that polls after its batch may not.
-        let mut setting = Setting::draw(&bytes);
-        setting.driver.polls_between = false;
-        let whole = run(&setting);
-        let fine = run(&setting.cut_fine());
-        for (mut whole, mut fine) in whole.exchanges.into_iter().zip(fine.exchanges) {
-            // Bytes after the end, or after the fault, are heard only in the receive that brought it.
-            for exchange in [&mut whole, &mut fine] {
-                let heard = match exchange.terminal.unwrap() {
-                    Terminal::MalformedHead | Terminal::MalformedFraming | Terminal::TooLarge => 0,
-                    _ => exchange.received_bytes - exchange.surplus_bytes,
-                };
-                (exchange.reads, exchange.received_bytes, exchange.surplus_bytes) = (0, heard, 0);
-            }
-            prop_assert_eq!(whole, fine);
-        }
+        laws::a_cut_changes_nothing(Setting::draw(&bytes));
     }
 
     #[test]
@@ -87,6 +62,22 @@ proptest! {
             prop_assert_eq!(exchange.dispatched.as_ref(), first_wake);
         }
     }
+
+    /// Calls that no driver makes: any connection, any order, clocks that jump both ways.
+    #[test]
+    fn no_order_of_calls_panics(bytes in bytes(), noise in bytes()) {
+        let setting = Setting::draw(&bytes);
+        noise::make_calls(&mut Session::new(setting.spec.into()), &noise);
+    }
+}
+
+proptest! {
+    // Each case is as many runs as the answer has bytes.
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_connection_that_dies_at_any_byte_loses_nothing(bytes in bytes(), reset in any::<bool>()) {
@@ -113,12 +104,5 @@ proptest! {
             setting.driver = DriverActs::default();
             laws::check(&run(&setting));
         }
-    }
-
-    /// Calls that no driver makes: any connection, any order, clocks that jump both ways.
-    #[test]
-    fn no_order_of_calls_panics(bytes in bytes(), noise in bytes()) {
-        let setting = Setting::draw(&bytes);
-        noise::make_calls(&mut Session::new(setting.spec.into()), &noise);
     }
 }
