@@ -40,11 +40,11 @@ fn restricted(test: &str) -> String {
     text
 }
 
-/// Lets `io_uring_setup` of this thread fail with `errno` from now on.
-fn forbid_io_uring(errno: i32) -> io::Result<()> {
+/// Lets a system call of this thread fail with `errno` from now on.
+fn forbid(call: libc::c_long, errno: i32) -> io::Result<()> {
     let statement = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let refuse = libc::SECCOMP_RET_ERRNO | (errno as u32 & libc::SECCOMP_RET_DATA);
-    let setup = u32::try_from(libc::SYS_io_uring_setup).expect("a small number");
+    let call = u32::try_from(call).expect("a small number");
     let mut filter = [
         // The number of the system call is the first word of what the filter sees.
         statement((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, 0, 0, 0),
@@ -52,7 +52,7 @@ fn forbid_io_uring(errno: i32) -> io::Result<()> {
             (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
             0,
             1,
-            setup,
+            call,
         ),
         statement((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, refuse),
         statement(
@@ -83,7 +83,7 @@ fn forbid_io_uring(errno: i32) -> io::Result<()> {
 }
 
 fn report_choice_under_filter(errno: i32) {
-    if let Err(error) = forbid_io_uring(errno) {
+    if let Err(error) = forbid(libc::SYS_io_uring_setup, errno) {
         println!("\nno filter here: {error}");
         return;
     }
@@ -135,6 +135,29 @@ fn under_a_filter_with_eperm() {
 #[ignore = "restricts its process; started by another test"]
 fn under_a_filter_with_enosys() {
     report_choice_under_filter(libc::ENOSYS);
+}
+
+/// Its deadlines are in nanoseconds only with this call: the older one takes milliseconds, and
+/// rustix takes that one unless it is built for Linux 5.11.
+#[test]
+fn epoll_waits_by_epoll_pwait2() {
+    let said = restricted("without_epoll_pwait2");
+    assert!(
+        said.contains("no filter here") || said.contains("refused epoll_pwait2"),
+        "{said}"
+    );
+}
+
+#[test]
+#[ignore = "restricts its process; started by another test"]
+fn without_epoll_pwait2() {
+    if let Err(error) = forbid(libc::SYS_epoll_pwait2, libc::ENOSYS) {
+        println!("\nno filter here: {error}");
+        return;
+    }
+    let failure = EpollDriver::new("a test").err().expect("a refusal");
+    assert_eq!(failure.errno, libc::ENOSYS);
+    println!("\nrefused {}", failure.operation);
 }
 
 #[test]

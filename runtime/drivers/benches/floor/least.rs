@@ -67,11 +67,11 @@ pub fn epoll_streams(addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) {
     }
 }
 
-const BUFFERS: u16 = 256;
+const BUFFERS: u16 = 1024;
 const SIZE: usize = 4096;
 
 /// The ring of the least client: multishot receives into provided buffers.
-struct Ring {
+pub struct Ring {
     io: IoUring,
     memory: *mut u8,
     layout: std::alloc::Layout,
@@ -79,7 +79,7 @@ struct Ring {
 }
 
 impl Ring {
-    fn new() -> Ring {
+    pub fn new() -> Ring {
         let io = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -139,8 +139,7 @@ impl Ring {
 }
 
 /// With io_uring: multishot receives, one enter for each batch.
-pub fn uring_streams(addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) {
-    let mut ring = Ring::new();
+pub fn uring_streams(ring: &mut Ring, addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) {
     let mut streams = Vec::new();
     let mut batch = Vec::with_capacity(256);
     let (mut next, mut open, origin) = (0, 0, now_ns());
@@ -153,7 +152,7 @@ pub fn uring_streams(addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) {
             open += 1;
         }
         if open == 0 && next == starts.len() {
-            break;
+            return;
         }
         let until = starts.get(next).map_or(u64::MAX >> 1, |at| origin + at);
         let time = Timespec::new()
@@ -176,16 +175,26 @@ pub fn uring_streams(addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) {
                 stamps.keep(now, 0, bytes);
                 ring.give_back(buffer);
             }
-            if !cqueue::more(cqe.flags()) {
-                streams[cqe.user_data() as usize] = None;
-                open -= 1;
+            let place = cqe.user_data() as usize;
+            if cqueue::more(cqe.flags()) {
+                continue;
             }
+            if cqe.result() == -libc::ENOBUFS {
+                ring.arm(streams[place].as_ref().expect("an open stream"), place);
+                continue;
+            }
+            streams[place] = None;
+            open -= 1;
         }
     }
-    let (memory, layout) = (ring.memory, ring.layout);
-    drop(ring);
-    // SAFETY: allocated with this layout; the ring is gone and nothing was pending.
-    unsafe { std::alloc::dealloc(memory, layout) };
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let _ = self.io.submitter().unregister_buf_ring(0);
+        // SAFETY: allocated with this layout; the ring has let it go and nothing is pending.
+        unsafe { std::alloc::dealloc(self.memory, self.layout) };
+    }
 }
 
 /// `requests` trivial requests over `clients` kept connections, with epoll.

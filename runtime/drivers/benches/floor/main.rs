@@ -157,7 +157,10 @@ fn receive_error(peer: &Peer, shape: Shape, streams: usize) {
 fn drive(client: Client, addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) -> u64 {
     let (mut driver, receive): (Box<dyn Driver>, _) = match client {
         Client::LeastEpoll => return timed(|| least::epoll_streams(addr, starts, stamps)),
-        Client::LeastUring => return timed(|| least::uring_streams(addr, starts, stamps)),
+        Client::LeastUring => {
+            let mut ring = least::Ring::new();
+            return timed(|| least::uring_streams(&mut ring, addr, starts, stamps));
+        }
         Client::Conventional => return timed(|| conventional::streams(addr, starts, stamps)),
         Client::Epoll(receive) => (
             Box::new(EpollDriver::new("a bench").expect("epoll")),
