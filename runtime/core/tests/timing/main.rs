@@ -21,7 +21,6 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 400,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -74,7 +73,7 @@ proptest! {
 proptest! {
     // Each case is as many runs as the answer has bytes.
     #![proptest_config(ProptestConfig {
-        cases: 40,
+        cases: ProptestConfig::default().cases / 8,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
