@@ -1,6 +1,5 @@
 //! `report EVIDENCE`: the verdict as data; what a pipeline may demand of it.
 
-use assize_plan::Expect;
 use assize_reader::report::Report;
 use assize_reader::study::Analysis;
 use assize_reader::verdict::Verdict;
@@ -23,23 +22,9 @@ pub fn status(analysis: &Analysis, require_supported: bool) -> Status {
             .map(|it| it.verdict)
     };
     let unmet = analysis
-        .verified
-        .plan
-        .rules
+        .families
         .iter()
-        .zip(&analysis.families)
-        .any(|(family, judged)| {
-            let supported = |verdict: Verdict| verdict == Verdict::Supported;
-            match family.expect {
-                None => false,
-                Some(Expect::NoneSupported) => {
-                    judged.hypotheses.iter().any(|it| supported(it.verdict))
-                }
-                Some(Expect::AllSupported) => {
-                    !judged.hypotheses.iter().all(|it| supported(it.verdict))
-                }
-            }
-        });
+        .any(|family| family.expectation_met == Some(false));
     if unmet {
         Status::Incomplete
     } else if require_supported

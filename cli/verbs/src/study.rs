@@ -229,6 +229,11 @@ impl World for FolderWorld {
     fn module(&self, name: &str) -> Option<String> {
         assize_modules::get(name).map(str::to_owned)
     }
+
+    fn module_names(&self) -> Vec<String> {
+        let names = assize_modules::ALL.iter();
+        names.map(|(name, _)| (*name).to_owned()).collect()
+    }
 }
 
 /// What a study will do, and what its rules can conclude.

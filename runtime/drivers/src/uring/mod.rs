@@ -196,7 +196,9 @@ impl Cell<'_> {
         self.queues.spin(until)
     }
 
-    fn handle_completions(&mut self, now: MonoNs, due: MonoNs) -> Result<(), DriverFailure> {
+    /// Hands over what was reaped at `now`. Performing outputs takes time, and brings completions
+    /// that were not there before: what is handed over after it is stamped anew.
+    fn handle_completions(&mut self, mut now: MonoNs, due: MonoNs) -> Result<(), DriverFailure> {
         let mut handled = 0;
         while let Some(cqe) = self.queues.next() {
             self.handle_completion(now, &cqe)?;
@@ -204,6 +206,7 @@ impl Cell<'_> {
             let look_again = handled % STRIDE == 0 && due <= clock::now();
             if self.session.has_output() || look_again {
                 self.perform()?;
+                now = clock::now();
             }
         }
         if self.queues.overflowed() {

@@ -100,7 +100,11 @@ struct Tape {
 
 impl Sink for Tape {
     fn put(&mut self, at: Stamp, conn: Option<ConnId>, req: Option<u32>, entry: Entry<'_>) {
-        self.last = self.last.max(at.mono);
+        assert!(
+            self.last <= at.mono,
+            "a time is before that of the entry above: {entry:?}"
+        );
+        self.last = at.mono;
         let bytes = match entry {
             Entry::Driver(fact) => fact.as_bytes().to_vec(),
             Entry::Received(bytes) => {
