@@ -18,6 +18,9 @@ const LISTED: usize = 20;
 /// Paragraphs are never wider: long lines are hard to read.
 const PARAGRAPH: usize = 100;
 
+/// Columns of two figures with blanks around the stroke between them.
+const PAIR: usize = 16;
+
 /// The narrowest terminal that is written for.
 const NARROWEST: usize = 40;
 
@@ -221,7 +224,14 @@ fn fill(table: &mut Table, arms: &[ArmCell]) {
         );
         let pair = |row: &ArmCell| {
             let figures = stats.map(|stat| row.figure(name, from, Some(stat)));
-            shown::medians(figures).join(" / ")
+            let medians = shown::medians(figures);
+            let roomy = medians.join(" / ");
+            // Two units beside each other need the blanks' room.
+            if roomy.chars().count() > PAIR {
+                medians.join("/")
+            } else {
+                roomy
+            }
         };
         table.row(&title, each(&pair));
     }

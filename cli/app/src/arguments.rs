@@ -105,7 +105,7 @@ pub struct PlanArguments {
 pub struct Freeze {
     /// The study file, or a folder with a study.yaml
     pub study: PathBuf,
-    /// The plan's folder; default: <study>.plan in this folder
+    /// The plan's folder; default: NAME.plan in this folder, NAME being the study's
     #[arg(long)]
     pub out: Option<PathBuf>,
     /// Form of the answer

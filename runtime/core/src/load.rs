@@ -59,6 +59,11 @@ impl Load {
         })
     }
 
+    /// Whether all requests are due at the origin.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     pub fn can_admit(&self) -> bool {
         self.admitted < self.dispatched && self.in_flight < self.limit
     }

@@ -161,6 +161,7 @@ fn tokens(summary: &CellSummary) -> String {
         None => "not known".to_owned(),
     };
     let source = match (coverage.usage, coverage.token_ids, coverage.neither) {
+        _ if summary.valid == 0 => "of no valid answer".to_owned(),
         (usage, _, 0) if usage == summary.valid => {
             "from usage, which every valid answer has".to_owned()
         }

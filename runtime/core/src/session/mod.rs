@@ -28,7 +28,7 @@ pub const ORIGIN_LEAD: DurNs = DurNs::from_ms(2);
 
 /// Dispatches without an output that one call may make, so that a large closed load does not keep
 /// a driver from its completions.
-const DISPATCH_BATCH: u32 = 64;
+const DISPATCH_BATCH: u32 = 4096;
 
 /// A connection. The slot is dense and used again; the serial is unique in the cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -178,20 +178,15 @@ impl Session {
                 self.end_if_due(now, sink);
                 return self.next_output();
             };
+            // A closed load hands all its requests over at the origin, before the first is sent; an open
+            // one hands each over when it is due, and sends it before it looks at the next.
+            let dispatches_first = self.load.is_closed();
+            if dispatches_first && self.dispatch(now, origin, sink) {
+                continue;
+            }
             if let Some(req) = self.load.admit() {
                 self.admit(now, req, sink);
-            } else if let Some(req) = self.load.dispatch(&self.spec.load, origin, now) {
-                let due = intended(&self.spec.load, origin, req);
-                let exchange = &mut self.exchanges[req as usize];
-                exchange.dispatched = Some(now);
-                self.counts.dispatched += 1;
-                sink.put(
-                    now.into(),
-                    None,
-                    Some(req),
-                    Entry::Dispatch { intended: due },
-                );
-            } else {
+            } else if dispatches_first || !self.dispatch(now, origin, sink) {
                 self.end_if_due(now, sink);
                 let (exchanges, deadlines) = (&self.exchanges, &mut self.deadlines);
                 deadlines.drop_first_while(|req, kind| is_settled(&exchanges[req as usize], kind));
@@ -199,6 +194,23 @@ impl Session {
             }
         }
         None
+    }
+
+    /// Dispatches the next request if it is due.
+    fn dispatch(&mut self, now: MonoNs, origin: MonoNs, sink: &mut dyn Sink) -> bool {
+        let Some(req) = self.load.dispatch(&self.spec.load, origin, now) else {
+            return false;
+        };
+        let due = intended(&self.spec.load, origin, req);
+        self.exchanges[req as usize].dispatched = Some(now);
+        self.counts.dispatched += 1;
+        sink.put(
+            now.into(),
+            None,
+            Some(req),
+            Entry::Dispatch { intended: due },
+        );
+        true
     }
 
     /// Whether an output waits, or a request may be admitted at once: a driver asks this between
