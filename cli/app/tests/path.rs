@@ -109,7 +109,7 @@ impl Drop for Engine {
 }
 
 fn wait_for(mut it: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_mins(1);
     while !it() {
         assert!(
             Instant::now() < until,
