@@ -11,6 +11,7 @@ mod reads;
 pub mod session;
 pub mod sse;
 mod timing;
+pub mod tls;
 
 /// A target's name, which is that of its folder in `fuzz/corpus`, and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -22,4 +23,5 @@ pub const TARGETS: &[Target] = &[
     ("differential", differential::check),
     ("exchange", exchange::check),
     ("session", session::check),
+    ("tls", tls::check),
 ];
