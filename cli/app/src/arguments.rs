@@ -39,6 +39,10 @@ pub enum Verb {
     Bench(Bench),
     /// Serve the simulated engine on a port of 127.0.0.1
     Sim(Sim),
+    /// Look at this host: is it fit to measure on, and what to do about it
+    Doctor(Doctor),
+    /// Measure the instrument itself here: errors of its stamps, its lag and its cost
+    Calibrate(Calibrate),
     /// Run the whole path on simulated engines: about a minute
     Demo(Demo),
     /// Print the page of a diagnostic code
@@ -47,6 +51,8 @@ pub enum Verb {
     Completions(Completions),
     #[command(hide = true)]
     Keeper(Keeper),
+    #[command(hide = true)]
+    Peer,
 }
 
 /// Human text or one JSON document.
@@ -247,6 +253,26 @@ pub struct Sim {
     /// What goes wrong: NAME[(…)]@REQUESTS, such as hang@3 or close_mid_stream(4)@5%; see docs/sim.md
     #[arg(long, value_name = "FAULT@REQUESTS")]
     pub fault: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Form of the findings
+    #[arg(long, value_enum, default_value = "human")]
+    pub format: Format,
+    /// Exit 1 if anything is bad
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Calibrate {
+    /// Fewer samples, in about ten seconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Form of the figures
+    #[arg(long, value_enum, default_value = "human")]
+    pub format: Format,
 }
 
 #[derive(Debug, Args)]

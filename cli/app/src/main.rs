@@ -18,7 +18,9 @@ use assize_reader::report::matrix_csv;
 use assize_reader::text::render_text;
 use assize_units::Ratio;
 use assize_verbs::bench::{BenchOptions, bench};
+use assize_verbs::calibrate::{Amounts, PeerProcess, calibrate, serve_peer};
 use assize_verbs::demo::demo;
+use assize_verbs::doctor::doctor;
 use assize_verbs::run::{RunOptions, run};
 use assize_verbs::study::{Compiled, DiagnosticForm, compile_file, preview};
 use assize_verbs::{Problem, Status, plans, report, sim, verify};
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
         Verb::Report(it) => report_evidence(&it, terminal),
         Verb::Bench(it) => bench_endpoint(it, terminal),
         Verb::Sim(it) => serve_sim(&it),
+        Verb::Doctor(it) => Ok(look_at_host(&it, terminal)),
+        Verb::Calibrate(it) => calibrate_here(&it),
         Verb::Demo(it) => run_demo(it.out, terminal),
         Verb::Explain(it) => explain(&it.code),
         Verb::Completions(it) => {
@@ -47,6 +51,9 @@ fn main() -> ExitCode {
             clap_complete::generate(it.shell, &mut Arguments::command(), "assize", &mut script);
             data(&String::from_utf8_lossy(&script));
             Ok(Status::Done)
+        }
+        Verb::Peer => {
+            serve_peer(std::io::stdin().lock(), std::io::stdout().lock()).map(|()| Status::Done)
         }
         Verb::Keeper(it) => return keeper::main(&it.arguments),
     };
@@ -257,6 +264,32 @@ fn serve_sim(it: &arguments::Sim) -> Result<Status, Problem> {
     Ok(Status::Done)
 }
 
+fn look_at_host(it: &arguments::Doctor, terminal: Terminal) -> Status {
+    let examined = doctor();
+    match it.format {
+        Format::Human => data(&show::doctor::findings(&examined, terminal)),
+        Format::Json => data(&json(&show::doctor::json(&examined))),
+    }
+    examined.status(it.strict)
+}
+
+fn calibrate_here(it: &arguments::Calibrate) -> Result<Status, Problem> {
+    let amounts = if it.quick {
+        Amounts::quick()
+    } else {
+        Amounts::full()
+    };
+    talk("measuring for up to a minute; anything else that runs shows in the figures\n");
+    // The peer lives as long as its process is held here.
+    let (_peer, mut link) = PeerProcess::start(&own_program()?)?;
+    let calibration = calibrate(&mut link, amounts)?;
+    match it.format {
+        Format::Human => data(&show::calibrate::figures(&calibration)),
+        Format::Json => data(&json(&show::calibrate::json(&calibration))),
+    }
+    Ok(Status::Done)
+}
+
 fn run_demo(out: Option<PathBuf>, terminal: Terminal) -> Result<Status, Problem> {
     let out = out.unwrap_or_else(|| PathBuf::from("assize-demo"));
     let control = Arc::new(RunControl::default());
@@ -307,11 +340,14 @@ fn json<T: serde::Serialize>(value: &T) -> String {
     text
 }
 
+fn own_program() -> Result<PathBuf, Problem> {
+    std::env::current_exe()
+        .map_err(|error| Problem::world(E0902, format!("finding this program's own file: {error}")))
+}
+
 /// This very program keeps servers and serves the simulated engine.
 fn programs() -> Result<Programs, Problem> {
-    let own = std::env::current_exe().map_err(|error| {
-        Problem::world(E0902, format!("finding this program's own file: {error}"))
-    })?;
+    let own = own_program()?;
     Ok(Programs {
         keeper: own.clone(),
         keeper_arguments: vec!["keeper".into(), "--".into()],

@@ -5,8 +5,10 @@
 //! an exit status, or a list of diagnostics.
 
 pub mod bench;
+pub mod calibrate;
 pub mod consent;
 pub mod demo;
+pub mod doctor;
 pub mod plans;
 pub mod report;
 pub mod run;

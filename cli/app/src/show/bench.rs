@@ -6,6 +6,7 @@ use assize_units::{DurNs, Rate, format_duration, format_rate};
 use assize_verbs::bench::{Api, Benched, CELL};
 
 use super::table::table;
+use super::wrapped::indented;
 use crate::output::printable;
 
 /// For a person.
@@ -57,7 +58,8 @@ pub fn summary(benched: &Benched, width: usize) -> String {
         }
     }
     text.push('\n');
-    text.push_str(&wrapped(
+    text.push_str(&indented(
+        2,
         "Latency is conditional on valid completion; percentiles are nearest-rank. Throughput is valid requests \
          over the whole interval with its drain. One load on one endpoint: no comparison is made.",
         width,
@@ -202,23 +204,4 @@ fn api_name(api: Api) -> &'static str {
         Api::Chat => "chat",
         Api::Completions => "completions",
     }
-}
-
-fn wrapped(text: &str, width: usize) -> String {
-    let mut out = String::from("  ");
-    let mut column = 2;
-    for word in text.split_whitespace() {
-        if column + word.len() > width && column > 2 {
-            out.push_str("\n  ");
-            column = 2;
-        }
-        if column > 2 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += word.len();
-    }
-    out.push('\n');
-    out
 }
