@@ -1,9 +1,8 @@
 //! The seal: a list of every file's hash, and the hash of that list.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use assize_plan::{Hash, render_sums, safe_name};
+use assize_plan::{Hash, parse_sums, render_sums};
 use sha2::{Digest, Sha256};
 
 use crate::layout::SUMS_FILE;
@@ -68,20 +67,7 @@ pub fn check_seal(store: &dyn Store) -> Result<Option<Seal>, SealError> {
     }
     let list = store.read(SUMS_FILE, 256 << 20)?;
     let hash = Hash::of(&list);
-    let mut listed = BTreeMap::new();
-    for (place, line) in list.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let entry = std::str::from_utf8(line)
-            .ok()
-            .and_then(|line| line.strip_suffix('\n')?.split_once("  "))
-            .and_then(|(hash, name)| Some((Hash::from_hex(hash)?, name)))
-            .filter(|(_, name)| safe_name(name));
-        let Some((hash, name)) = entry else {
-            return Err(SealError::BadList(place + 1));
-        };
-        if listed.insert(name.to_owned(), hash).is_some() {
-            return Err(SealError::BadList(place + 1));
-        }
-    }
+    let mut listed = parse_sums(&list).map_err(SealError::BadList)?;
     for name in names.iter().filter(|name| *name != SUMS_FILE) {
         let Some(listed) = listed.remove(name) else {
             return Err(SealError::Unlisted(name.clone()));

@@ -273,6 +273,26 @@ pub fn render_sums<'n>(entries: impl Iterator<Item = (&'n str, Hash)>) -> String
     })
 }
 
+/// Reads `HASH  NAME` lines: each ended by a newline, with a plain relative name that stands once. The
+/// error is the number of the first line that is not so, from 1.
+pub fn parse_sums(list: &[u8]) -> Result<BTreeMap<String, Hash>, usize> {
+    let mut listed = BTreeMap::new();
+    for (place, line) in list.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let entry = std::str::from_utf8(line)
+            .ok()
+            .and_then(|line| line.strip_suffix('\n')?.split_once("  "))
+            .and_then(|(hash, name)| Some((Hash::from_hex(hash)?, name)))
+            .filter(|(_, name)| safe_name(name));
+        let Some((hash, name)) = entry else {
+            return Err(place + 1);
+        };
+        if listed.insert(name.to_owned(), hash).is_some() {
+            return Err(place + 1);
+        }
+    }
+    Ok(listed)
+}
+
 /// Whether a name is plain and relative: no empty part, no `.`, `..`, backslash, colon or control.
 pub fn safe_name(name: &str) -> bool {
     let plain = |part: &str| {
@@ -348,28 +368,15 @@ pub fn write_folder(folder: &Path, files: &Files) -> io::Result<()> {
 
 fn check_sums(files: &Files) -> Result<(), BundleRefusal> {
     let list = file(files, SUMS_FILE)?;
-    let list = std::str::from_utf8(list).map_err(|_| content(SUMS_FILE, "not UTF-8"))?;
-    let mut listed = BTreeMap::new();
-    for (place, line) in list.lines().enumerate() {
-        let entry = line
-            .split_once("  ")
-            .and_then(|(hash, name)| Some((Hash::from_hex(hash)?, name)))
-            .filter(|(_, name)| safe_name(name));
-        let Some((hash, name)) = entry else {
-            return Err(BundleRefusal::BadList(place + 1));
-        };
-        if listed.insert(name, hash).is_some() {
-            return Err(BundleRefusal::BadList(place + 1));
-        }
-    }
+    let listed = parse_sums(list).map_err(BundleRefusal::BadList)?;
     for (name, hash) in &listed {
         let bytes = files
-            .get(*name)
-            .ok_or_else(|| BundleRefusal::Missing((*name).to_owned()))?;
+            .get(name)
+            .ok_or_else(|| BundleRefusal::Missing(name.clone()))?;
         let found = Hash::of(bytes);
         if found != *hash {
             return Err(BundleRefusal::Differs {
-                file: (*name).to_owned(),
+                file: name.clone(),
                 listed: *hash,
                 found,
             });

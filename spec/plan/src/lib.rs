@@ -16,7 +16,7 @@ mod rules;
 pub use bundle::{
     Bundle, BundleRefusal, Files, Freeze, GitState, ModuleText, read_folder, write_folder,
 };
-pub use bundle::{README_FILE, SUMS_FILE, render_sums, safe_name};
+pub use bundle::{README_FILE, SUMS_FILE, parse_sums, render_sums, safe_name};
 pub use canonical::{CanonicalError, MAX_SAFE_INTEGER, to_canonical_json};
 pub use hash::Hash;
 pub use model::{
