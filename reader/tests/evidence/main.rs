@@ -182,6 +182,34 @@ fn a_killed_run_is_read_as_far_as_it_goes() {
 }
 
 #[test]
+fn claims_that_a_full_disk_cut_are_compared_as_far_as_they_go() {
+    let store = Study {
+        killed_in_unit: Some(5),
+        ..USUAL
+    }
+    .evidence();
+    let names = store.list().unwrap();
+    let file = names
+        .iter()
+        .rfind(|name| {
+            name.starts_with("confirmation/02/slow/") && name.ends_with("exchanges.jsonl")
+        })
+        .expect("a cell of the broken unit has its claims");
+    let text = store.read(file, 1 << 20).unwrap();
+    for keep in [0, text.len() / 2, text.len() - 1] {
+        store.replace(file, text[..keep].to_vec());
+        let verified = check(&store).expect("what is there agrees");
+        let told =
+            |gap: &assize_reader::verify::Gap| gap.place == *file && gap.what.contains("rows for");
+        assert!(
+            verified.gaps.iter().any(told),
+            "{keep}: {:?}",
+            verified.gaps
+        );
+    }
+}
+
+#[test]
 fn a_changed_claim_is_named_with_both_values() {
     let store = USUAL.evidence();
     let file = "confirmation/03/slow/open-near/exchanges.jsonl";
