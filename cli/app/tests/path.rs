@@ -290,7 +290,7 @@ fn each_fault_of_a_server_is_recorded_by_its_name() {
             "--max-tokens",
             "8",
         ];
-        let arguments = [&bench[..], &["--timeout", "2s", "--format", "json"]].concat();
+        let arguments = [&bench[..], &["--timeout", "5s", "--format", "json"]].concat();
         let summary = &place.json(&arguments, 1)["cells"][0]["summary"];
         assert_eq!(summary["valid"], 2, "{fault}: {summary}");
         assert_eq!(summary["failures"][0]["outcome"], outcome, "{fault}");
