@@ -134,13 +134,13 @@ pub struct Row {
     pub held: Option<u32>,
     /// Why no higher one was.
     pub limit: Limit,
-    /// Each rate that was tried.
+    /// Each try of a rate.
     pub rungs: Vec<Rung>,
     /// Requests that did not end well, in all measurements but that of rates.
     pub failed: u64,
 }
 
-/// A rate that was tried.
+/// One try of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rung {
     /// Events a second.
@@ -191,6 +191,9 @@ impl Limit {
 
 /// The largest error at p99 of a rate that counts as held.
 const HELD_BELOW: DurNs = DurNs::from_ms(1);
+
+/// How often a rate is tried: on a busy host a single stall of a few milliseconds fails a short try.
+const ATTEMPTS: usize = 3;
 
 const DRIVERS: [(&str, DriverChoice); 2] = [
     ("io_uring", DriverChoice::Uring),
@@ -275,24 +278,12 @@ fn row(
 ) -> Result<Row, Problem> {
     let streams = bench.streams(amounts.streams, amounts.events, amounts.gap_ns)?;
     let requests = bench.requests(amounts.requests, amounts.request_gap_ns)?;
-    let mut rungs: Vec<Rung> = Vec::new();
-    let mut limit = Limit::HighestTried;
-    for rate in &amounts.rates {
+    let (rungs, limit) = climb(&amounts.rates, |rate| {
         if is_over(bench.driver.now()) {
-            limit = Limit::Time;
-            break;
+            return Ok(None);
         }
-        let rung = rung(bench, amounts, *rate)?;
-        rungs.push(rung);
-        match rung.outcome {
-            Outcome::Held => {}
-            Outcome::NotHeld => limit = Limit::NotHeld,
-            Outcome::PeerBehind => limit = Limit::Peer,
-        }
-        if rung.outcome != Outcome::Held {
-            break;
-        }
-    }
+        rung(bench, amounts, rate).map(Some)
+    })?;
     let held = rungs.iter().filter(|rung| rung.outcome == Outcome::Held);
     Ok(Row {
         driver: "",
@@ -310,6 +301,35 @@ fn row(
         rungs,
         failed: streams.failed + requests.failed,
     })
+}
+
+/// Tries rates, each up to [`ATTEMPTS`] times, until one is not held or the time is over.
+fn climb(
+    rates: &[u32],
+    mut attempt: impl FnMut(u32) -> Result<Option<Rung>, Problem>,
+) -> Result<(Vec<Rung>, Limit), Problem> {
+    let mut rungs = Vec::new();
+    for rate in rates {
+        let mut limit = Limit::NotHeld;
+        for _ in 0..ATTEMPTS {
+            let Some(rung) = attempt(*rate)? else {
+                return Ok((rungs, Limit::Time));
+            };
+            rungs.push(rung);
+            limit = match rung.outcome {
+                Outcome::Held => Limit::HighestTried,
+                Outcome::NotHeld => Limit::NotHeld,
+                Outcome::PeerBehind => Limit::Peer,
+            };
+            if rung.outcome == Outcome::Held {
+                break;
+            }
+        }
+        if limit != Limit::HighestTried {
+            return Ok((rungs, limit));
+        }
+    }
+    Ok((rungs, Limit::HighestTried))
 }
 
 fn share(total: DurNs, of: u64) -> Option<DurNs> {
@@ -374,6 +394,34 @@ mod tests {
         // 32 streams of 2 events each 10 ms apart: 63 steps of 10 ms / 32.
         let span = planned_span(32, 2, DurNs::from_ms(10));
         assert_eq!(span, DurNs(10_000_000 * 63 / 32));
+    }
+
+    #[test]
+    fn a_rate_is_tried_again_and_the_first_lost_one_ends_the_climb() {
+        use Outcome::{Held, NotHeld, PeerBehind};
+        let climbed = |outcomes: &[Outcome]| {
+            let mut outcomes = outcomes.iter();
+            let attempt = |rate| {
+                Ok(outcomes.next().map(|outcome| Rung {
+                    rate,
+                    p99_ns: None,
+                    outcome: *outcome,
+                }))
+            };
+            let (rungs, limit) = climb(&[10, 20], attempt).unwrap();
+            let rates: Vec<u32> = rungs.iter().map(|rung| rung.rate).collect();
+            (rates, limit)
+        };
+        assert_eq!(climbed(&[Held, Held]), (vec![10, 20], Limit::HighestTried));
+        assert_eq!(
+            climbed(&[NotHeld, Held, PeerBehind, Held]),
+            (vec![10, 10, 20, 20], Limit::HighestTried)
+        );
+        assert_eq!(
+            climbed(&[Held, NotHeld, NotHeld, PeerBehind, Held]),
+            (vec![10, 20, 20, 20], Limit::Peer)
+        );
+        assert_eq!(climbed(&[Held, NotHeld]), (vec![10, 20], Limit::Time));
     }
 
     #[test]

@@ -26,6 +26,13 @@ pub fn figures(calibration: &Calibration) -> String {
     let (failed, early) = rows.iter().fold((0, 0), |(failed, early), row| {
         (failed + row.failed, early + row.early)
     });
+    let by_kernel = rows.iter().filter(|row| row.receive != "reap");
+    let bare: u64 = by_kernel.map(|row| row.receives - row.kernel_stamped).sum();
+    if bare > 0 {
+        text.push_str(&format!(
+            "\n{bare} receives of `kernel` bore no stamp of the kernel and count by the reap's\n"
+        ));
+    }
     if failed > 0 {
         text.push_str(&format!("\n{failed} requests did not end well\n"));
     }
@@ -131,7 +138,7 @@ mod tests {
                 recording: true,
                 receive_error: Some(found),
                 early: 2,
-                kernel_stamped: 3232,
+                kernel_stamped: 3230,
                 receives: 3232,
                 dispatch_lag: None,
                 cpu_per_event_ns: Some(us(14)),
@@ -175,6 +182,8 @@ mod tests {
         cost, and the events/s that were held with an error below 1 ms at p99
                                     CPU/event  CPU/request     held          limit
           epoll    kernel recorded    14.0 µs       140 µs  20000/s  next not held
+
+        2 receives of `kernel` bore no stamp of the kernel and count by the reap's
 
         2 stamps were before the peer's own and count as no error
         ");
