@@ -122,7 +122,7 @@ fn comparison(
 
 /// Keys of an arm that decide what it does.
 const KEYS: &[&str] = &[
-    "engine", "server", "args", "env", "endpoint", "model", "key", "headers",
+    "engine", "server", "args", "env", "endpoint", "ca", "insecure", "model", "key", "headers",
 ];
 
 /// What an arm says, by key; its label decides nothing.
@@ -135,10 +135,14 @@ fn facts(arm: &Arm) -> BTreeMap<String, String> {
     };
     text("server", &arm.server);
     text("endpoint", &arm.endpoint);
+    text("ca", &arm.ca);
     text("model", &arm.model);
     text("key", &arm.key);
     if let Some(engine) = &arm.engine {
         facts.insert("engine".to_owned(), engine.text.clone());
+    }
+    if arm.insecure.as_ref().is_some_and(|flag| flag.value) {
+        facts.insert("insecure".to_owned(), "true".to_owned());
     }
     if !arm.args.is_empty() {
         let args: Vec<&str> = arm.args.iter().map(|arg| arg.value.as_str()).collect();

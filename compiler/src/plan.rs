@@ -87,6 +87,7 @@ fn arm<'s>(
         },
         model: item.model.as_ref().map(|model| model.value.clone()),
         target: target.target.clone(),
+        tls: target.tls,
         key_env,
         headers,
         discloses: item.discloses.as_ref().map(|text| text.value.clone()),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use assize_codes as codes;
-use assize_plan::{ArmTarget, External, SERVER_FORMAT, ServerDef, ServerKind, SimServer};
+use assize_plan::{
+    ArmTarget, External, Roots, SERVER_FORMAT, ServerDef, ServerKind, SimServer, Tls,
+};
 use assize_study::ast::{
     Arm, Named, ServerFile, ServerKind as WrittenKind, ServerProcess, Signal, SimKey, SimSettings,
     Text,
@@ -20,10 +22,13 @@ use crate::eval::{Evaluator, Kind};
 const SIM_PORT: u32 = 8_000;
 /// Where the simulated engine answers 200 once it is ready.
 const SIM_READY: &str = "/health";
+const HTTPS: &str = "https://";
 
 /// An arm's target with the path of its base.
 pub(crate) struct Target {
     pub target: ArmTarget,
+    /// By what its peer proves who it is; none in cleartext.
+    pub tls: Option<Tls>,
     /// The base's own path, without a slash at its end.
     pub base_path: String,
     pub external: Vec<External>,
@@ -69,7 +74,14 @@ fn endpoint(eval: &Evaluator<'_>, arm: &Named<Arm>, endpoint: &Text) -> Option<T
             .help("name a `server` file instead, or remove them"),
         );
     }
+    let tls = if endpoint.value.starts_with(HTTPS) {
+        Some(trust(eval, arm)?)
+    } else {
+        refuse_trust(eval, arm, "is not spoken to by `https`")?;
+        None
+    };
     Some(Target {
+        tls,
         target: ArmTarget::Endpoint {
             base: endpoint.value.trim_end_matches('/').to_owned(),
         },
@@ -79,12 +91,54 @@ fn endpoint(eval: &Evaluator<'_>, arm: &Named<Arm>, endpoint: &Text) -> Option<T
     })
 }
 
+/// By what an `https` endpoint proves who it is.
+fn trust(eval: &Evaluator<'_>, arm: &Named<Arm>) -> Option<Tls> {
+    if arm.item.insecure.as_ref().is_some_and(|flag| flag.value) {
+        return Some(Tls::Insecure);
+    }
+    let Some(ca) = &arm.item.ca else {
+        return Some(Tls::Roots(Roots::System));
+    };
+    let bytes = eval.context.file(&ca.value, ca.span)?;
+    let holds = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
+    let fault = if holds("PRIVATE KEY-----") {
+        "holds a private key, and a plan is published"
+    } else if !holds("-----BEGIN CERTIFICATE-----") {
+        "holds no certificate in PEM"
+    } else {
+        return Some(Tls::Ca(eval.context.keep(bytes)));
+    };
+    eval.context.report(
+        Diagnostic::new(codes::E0515, ca.span, format!("`{}` {fault}", ca.value))
+            .help("name a file of the certificates alone, each between `-----BEGIN CERTIFICATE-----` and its end"),
+    );
+    None
+}
+
+/// Refuses `ca` and `insecure` where no peer proves anything.
+fn refuse_trust(eval: &Evaluator<'_>, arm: &Named<Arm>, why: &str) -> Option<()> {
+    let insecure = arm.item.insecure.as_ref().filter(|flag| flag.value);
+    let ca = arm.item.ca.as_ref().map(|ca| ("ca", ca.span));
+    let Some((key, span)) = ca.or(insecure.map(|flag| ("insecure", flag.span))) else {
+        return Some(());
+    };
+    eval.context.report(
+        Diagnostic::new(
+            codes::E0515,
+            span,
+            format!("`{}` {why}: nothing could come of `{key}`", arm.name),
+        )
+        .help("write the endpoint as `https://`, or remove it"),
+    );
+    None
+}
+
 /// The path of a base address; one that is none is reported.
 fn base_path(eval: &Evaluator<'_>, base: &Text) -> Option<String> {
     let rest = base
         .value
         .strip_prefix("http://")
-        .or_else(|| base.value.strip_prefix("https://"));
+        .or_else(|| base.value.strip_prefix(HTTPS));
     let found = rest.and_then(|rest| {
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let plain = |text: &str| {
@@ -110,9 +164,15 @@ fn base_path(eval: &Evaluator<'_>, base: &Text) -> Option<String> {
 fn server(eval: &Evaluator<'_>, arm: &Named<Arm>, path: &Text) -> Option<Target> {
     let text = eval.context.text_file(&path.value, path.span)?;
     let file: ServerFile = eval.context.parse(&path.value, &text, parse_server_file)?;
+    refuse_trust(
+        eval,
+        arm,
+        "is started by the run, which speaks to it in cleartext",
+    )?;
     let (definition, external, base_path) = match &file.kind {
         WrittenKind::Process(process) => {
             let base_path = base_path(eval, &process.base)?;
+            refuse_https(eval, &process.base)?;
             (
                 command(eval, arm, process)?,
                 externals(eval, &process.external),
@@ -143,11 +203,28 @@ fn server(eval: &Evaluator<'_>, arm: &Named<Arm>, path: &Text) -> Option<Target>
     let (_, bytes) = definition.to_object();
     let object = eval.context.keep(bytes);
     Some(Target {
+        tls: None,
         target: ArmTarget::Server { object },
         base_path,
         external,
         is_server: true,
     })
+}
+
+/// A server that the run starts is asked in cleartext whether it is ready.
+fn refuse_https(eval: &Evaluator<'_>, base: &Text) -> Option<()> {
+    if !base.value.starts_with(HTTPS) {
+        return Some(());
+    }
+    eval.context.report(
+        Diagnostic::new(
+            codes::E0511,
+            base.span,
+            "a server that the run starts is spoken to by `http`",
+        )
+        .help("for `https`, start it outside and name it as an `endpoint`"),
+    );
+    None
 }
 
 fn command(eval: &Evaluator<'_>, arm: &Named<Arm>, process: &ServerProcess) -> Option<ServerDef> {

@@ -207,6 +207,12 @@ pub struct Bench {
     /// The environment variable that holds the API key
     #[arg(long, value_name = "NAME")]
     pub key_env: Option<String>,
+    /// Certificates (PEM) by which an https address is verified; default: the system's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
+    /// Do not verify an https address; the evidence says so
+    #[arg(long)]
+    pub insecure: bool,
     /// Keep the evidence in this folder
     #[arg(long)]
     pub out: Option<PathBuf>,

@@ -237,6 +237,8 @@ fn bench_endpoint(it: arguments::Bench, terminal: Terminal) -> Result<Status, Pr
         timeout: it.timeout,
         seed: it.seed,
         key_env: it.key_env.as_deref(),
+        ca: it.ca.as_deref().map(read_file).transpose()?,
+        insecure: it.insecure,
         environment: &environment,
         out: it.out,
         programs: programs()?,

@@ -13,7 +13,7 @@ use assize_core::RunControl;
 use assize_core::protocol::http1::{Event, Limits, ResponseParser};
 use assize_evidence::{FolderStore, MemoryStore, Store};
 use assize_host::{Base, Programs, RunEvent};
-use assize_plan::Hash;
+use assize_plan::{Hash, Tls};
 use assize_reader::study::Analysis;
 use assize_units::{DurNs, Ratio};
 
@@ -72,6 +72,10 @@ pub struct BenchOptions<'a> {
     pub seed: u64,
     /// The environment variable of the API key.
     pub key_env: Option<&'a str>,
+    /// Certificates (PEM) by which an `https` address is verified, for the system's.
+    pub ca: Option<Vec<u8>>,
+    /// An `https` address is not verified.
+    pub insecure: bool,
     /// Reads an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// Keeps the evidence here.
@@ -97,6 +101,8 @@ pub struct Benched {
     pub load: String,
     /// SHA-256 of the prompts' bytes.
     pub prompts: Hash,
+    /// By what the endpoint proved who it is; none in cleartext.
+    pub tls: Option<Tls>,
     /// The driver and why.
     pub driver: (String, String),
 }
@@ -120,6 +126,9 @@ impl Benched {
 
 /// The name of the measured cell.
 pub const CELL: &str = "load";
+
+/// What the study in memory calls the given certificates.
+const CA_FILE: &str = "ca.pem";
 
 /// Measures.
 pub fn bench(
@@ -147,7 +156,8 @@ pub fn bench(
     let api = options.api.unwrap_or_else(|| api_of(&options.prompts));
     let load = load_text(&options)?;
     let text = study_text(&options, &base, &model, api, &load);
-    let files = vec![("prompts.jsonl".to_owned(), options.prompts.clone())];
+    let mut files = vec![("prompts.jsonl".to_owned(), options.prompts.clone())];
+    files.extend(options.ca.clone().map(|ca| (CA_FILE.to_owned(), ca)));
     let compiled = compile_text(&StudyText {
         name: "bench",
         text: &text,
@@ -190,6 +200,7 @@ pub fn bench(
         model,
         api,
         load,
+        tls: bundle.plan.arms.first().and_then(|arm| arm.tls),
         prompts: Hash::of(&options.prompts),
         driver: (facts.name, facts.why),
     })
@@ -257,6 +268,11 @@ fn study_text(options: &BenchOptions<'_>, base: &str, model: &str, api: Api, loa
         .key_env
         .map(|name| format!(", key: {}", quoted(name)))
         .unwrap_or_default();
+    let trust = match (&options.ca, options.insecure) {
+        (_, true) => ", insecure: true".to_owned(),
+        (Some(_), false) => format!(", ca: {CA_FILE}"),
+        (None, false) => String::new(),
+    };
     let warmup = match options.warmup {
         0 => String::new(),
         count => {
@@ -269,7 +285,7 @@ fn study_text(options: &BenchOptions<'_>, base: &str, model: &str, api: Api, loa
          prompts:\n  panel: {{ file: prompts.jsonl }}\n\
          requests:\n  ask:\n    api: {api}\n    prompt: panel\n    output: at_most({max_tokens})\n    \
          body: {{ temperature: {temperature} }}\n    timeout: {timeout}\n\
-         arms:\n  endpoint: {{ endpoint: {base}, model: {model}{key} }}\n\
+         arms:\n  endpoint: {{ endpoint: {base}, model: {model}{key}{trust} }}\n\
          {warmup}drain: {timeout}\n\
          cells:\n  {CELL}:\n    load: {load}\n    requests: {requests}\n",
         seed = options.seed,

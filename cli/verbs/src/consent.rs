@@ -5,7 +5,7 @@
 
 use assize_codes::E0704;
 use assize_host::Base;
-use assize_plan::{ArmTarget, Bundle, HeaderText, ServerKind};
+use assize_plan::{ArmTarget, Bundle, HeaderText, ServerKind, Tls};
 
 use crate::problem::Problem;
 
@@ -19,6 +19,8 @@ pub struct Deeds {
     pub commands: Vec<Command>,
     /// Addresses that are spoken to, by arm.
     pub addresses: Vec<(String, String)>,
+    /// Arms whose peer is not verified, though spoken to by `https`.
+    pub unverified: Vec<String>,
     /// Environment variables whose values are sent as credentials.
     pub credentials: Vec<String>,
 }
@@ -56,6 +58,9 @@ impl Deeds {
                     server.base
                 }
             };
+            if arm.tls == Some(Tls::Insecure) {
+                deeds.unverified.push(arm.name.clone());
+            }
             deeds.addresses.push((arm.name.clone(), base));
         }
         deeds.credentials = bundle

@@ -144,6 +144,7 @@ fn bundle(connections: Connections) -> Bundle {
             },
             model: Some("sim".into()),
             target: ArmTarget::Server { object: server },
+            tls: None,
             key_env: None,
             headers: vec![],
             discloses: None,

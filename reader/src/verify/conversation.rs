@@ -18,6 +18,10 @@ pub(super) struct Conversation {
     pub(super) admitted: Option<MonoNs>,
     pub(super) connect: Option<MonoNs>,
     pub(super) connected: Option<MonoNs>,
+    /// The TLS handshake was done.
+    pub(super) tls: Option<MonoNs>,
+    /// The TLS layer failed.
+    pub(super) tls_failed: Option<MonoNs>,
     pub(super) send_start: Option<MonoNs>,
     pub(super) sent: Option<MonoNs>,
     pub(super) sent_bytes: u64,
@@ -27,6 +31,8 @@ pub(super) struct Conversation {
     pub(super) bytes: Vec<u8>,
     pub(super) reads: Vec<ReadMark>,
     pub(super) eof: Option<Instants>,
+    /// The end was the transport's alone, below TLS: anyone between could have made it.
+    pub(super) is_bare_end: bool,
     pub(super) peer_end: Option<PeerClose>,
     /// A failed send that left the connection's end to the receive.
     pub(super) broken_send: i32,
@@ -88,7 +94,16 @@ impl Conversation {
         terminal_at: MonoNs,
     ) -> (Terminal, MonoNs) {
         if let Some(terminal) = terminal::of_answer(answer, planned.max_body_bytes) {
+            let is_cut = self.is_bare_end && is_ended_by_close(answer);
+            let terminal = if is_cut {
+                Terminal::Truncated
+            } else {
+                terminal
+            };
             return (terminal, self.answer_end(answer).unwrap_or(terminal_at));
+        }
+        if let Some(at) = self.tls_failed {
+            return (Terminal::Tls, at);
         }
         if let Some((at, timer)) = self.timer {
             return (terminal::of_timer(timer), at);
@@ -169,6 +184,7 @@ impl Conversation {
             admitted_ns: self.admitted,
             connect_ns: self.connect,
             connected_ns: self.connected,
+            tls_ns: self.tls,
             send_start_ns: self.send_start,
             sent_ns: self.sent,
             head_ns: head.and_then(|head| Some(self.read_of(head.end - 1)?.reaped)),
@@ -292,6 +308,11 @@ impl Conversation {
 fn is_close_delimited(answer: &Answer) -> bool {
     let head = answer.response.head.as_ref();
     head.is_some_and(|head| head.framing == Framing::Close)
+}
+
+/// Whether the end of the connection was the end of the answer.
+fn is_ended_by_close(answer: &Answer) -> bool {
+    is_close_delimited(answer) && matches!(answer.response.ending, Ending::Complete { .. })
 }
 
 fn response_status(row: &ExchangeRow) -> Option<u16> {

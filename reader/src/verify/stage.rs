@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use assize_evidence::wire::{Payload, Record as WireRecord};
 use assize_evidence::{CELL_WIRE, ConnFacts, ExchangeRow, PeerClose};
-use assize_plan::{Hash, Load, Receive, RequestClass, TraceObject};
+use assize_plan::{Hash, Load, Receive, RequestClass, Tls, TraceObject};
 use assize_units::{MonoNs, OffsetNs};
+use serde::Deserialize;
 
 use super::cell::{Scene, first_difference};
 use super::conversation::{Conversation, Instants, Planned, ReadMark};
@@ -22,9 +23,33 @@ struct Connection {
     idle_since: Option<MonoNs>,
 }
 
+/// What a record of the TLS layer says.
+#[derive(Deserialize)]
+struct TlsFacts {
+    event: TlsEvent,
+    /// Whether the certificate was judged; of a handshake alone.
+    verified: Option<bool>,
+}
+
+/// What happened to a TLS layer.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TlsEvent {
+    /// The handshake is done.
+    Handshake,
+    /// The layer cannot go on.
+    Failed,
+    /// The transport ended without `close_notify`.
+    Eof,
+    /// The client closed; what went through in all.
+    Close,
+}
+
 /// What has been seen of a cell so far.
 pub(super) struct Stage<'a> {
     scene: &'a Scene<'a>,
+    /// By what the arm's peer proves who it is; none where it is spoken to in cleartext.
+    tls: Option<Tls>,
     trace: TraceObject,
     asked: Vec<Asked>,
     origin: Option<MonoNs>,
@@ -54,11 +79,8 @@ impl<'a> Stage<'a> {
             let why = format!("the trace has {} requests, the cell {total}", trace.len());
             return Err(scene.accounting(why));
         }
-        let engine_sends_done = scene
-            .frozen
-            .plan
-            .arm(&scene.unit.arm)
-            .is_none_or(|arm| arm.engine.done);
+        let arm = scene.frozen.plan.arm(&scene.unit.arm);
+        let engine_sends_done = arm.is_none_or(|arm| arm.engine.done);
         let asked = cell
             .classes
             .iter()
@@ -72,6 +94,7 @@ impl<'a> Stage<'a> {
             .collect();
         Ok(Stage {
             scene,
+            tls: arm.and_then(|arm| arm.tls),
             trace,
             asked,
             origin: None,
@@ -163,9 +186,11 @@ impl<'a> Stage<'a> {
             (Payload::Clock { offset_ns, .. }, _) => self.clock_offset = Some(offset_ns),
             (Payload::Driver { .. }, _) => self.driver_facts += 1,
             (Payload::Connect { .. }, Some(conn)) => self.open(conn, None)?,
-            (Payload::Connected, Some(conn)) => {
-                if let Some(connection) = self.connections.get_mut(&conn) {
-                    connection.idle_since = Some(at);
+            (Payload::Connected, Some(conn)) if self.tls.is_none() => self.stands(conn, at),
+            (Payload::Tls { facts }, Some(conn)) => {
+                let event = self.tls_event(None, facts)?;
+                if event == TlsEvent::Handshake {
+                    self.stands(conn, at);
                 }
             }
             (Payload::Recv(bytes), Some(_)) => self.stray_bytes += bytes.len() as u64,
@@ -173,6 +198,56 @@ impl<'a> Stage<'a> {
                 self.connections.remove(&conn);
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// A connection that was opened in advance can carry requests from now on.
+    fn stands(&mut self, conn: u32, at: MonoNs) {
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.idle_since = Some(at);
+        }
+    }
+
+    /// What a record of the TLS layer tells; certificates must have been judged as the plan says.
+    fn tls_event(&self, req: Option<u32>, facts: &str) -> Result<TlsEvent, Refusal> {
+        let Some(trust) = self.tls else {
+            return Err(self.refuse(req, "a record of TLS where the plan has none"));
+        };
+        let facts: TlsFacts = serde_json::from_str(facts)
+            .map_err(|error| self.refuse(req, format!("a record of TLS tells nothing: {error}")))?;
+        let is_judged = trust != Tls::Insecure;
+        if facts.event == TlsEvent::Handshake && facts.verified != Some(is_judged) {
+            let word = if is_judged {
+                "verified"
+            } else {
+                "not verified"
+            };
+            let why = format!("the plan says that its peer is {word}, the handshake otherwise");
+            return Err(self.refuse(req, why));
+        }
+        Ok(facts.event)
+    }
+
+    fn take_tls(&mut self, record: &WireRecord<'_>, req: u32, facts: &str) -> Result<(), Refusal> {
+        let at = record.head.t;
+        match self.tls_event(Some(req), facts)? {
+            TlsEvent::Handshake => {
+                let conn = self.named(record.head.conn, req)?;
+                let carried = self.carry(conn, req, None)?;
+                let conversation = self.conversation(req);
+                conversation.tls = Some(at);
+                conversation.conn = Some(carried);
+            }
+            TlsEvent::Failed => self.conversation(req).tls_failed = Some(at),
+            TlsEvent::Eof => {
+                let instants = self.instants(record);
+                let conversation = self.conversation(req);
+                conversation.eof = Some(instants);
+                conversation.is_bare_end = true;
+                conversation.peer_end = Some(PeerClose::Eof);
+            }
+            TlsEvent::Close => {}
         }
         Ok(())
     }
@@ -204,11 +279,16 @@ impl<'a> Stage<'a> {
             }
             Payload::Connected => {
                 let conn = self.named(conn, req)?;
-                let facts = self.carry(conn, req, None)?;
+                // With TLS a connection carries nothing before its handshake is done.
+                let facts = match self.tls {
+                    None => Some(self.carry(conn, req, None)?),
+                    Some(_) => None,
+                };
                 let conversation = self.conversation(req);
                 conversation.connected = Some(at);
-                conversation.conn = Some(facts);
+                conversation.conn = facts;
             }
+            Payload::Tls { facts } => self.take_tls(record, req, facts)?,
             Payload::SendStart { body, head } => {
                 let conn = self.named(conn, req)?;
                 self.adopt(conn, req)?;

@@ -124,6 +124,7 @@ impl Study {
             target: ArmTarget::Endpoint {
                 base: "http://127.0.0.1:9/v1".to_owned(),
             },
+            tls: None,
             key_env: None,
             headers: Vec::new(),
             discloses: None,
@@ -514,6 +515,7 @@ fn converse(
         admitted_ns: some(admitted),
         connect_ns: some(connect),
         connected_ns: some(connected),
+        tls_ns: None,
         send_start_ns: some(send_start),
         sent_ns: some(sent),
         head_ns: None,

@@ -78,6 +78,7 @@ pub(crate) fn row(
         admitted_ns: exchange.admitted,
         connect_ns: exchange.connect,
         connected_ns: exchange.connected,
+        tls_ns: exchange.tls,
         send_start_ns: exchange.send_start,
         sent_ns: exchange.sent,
         head_ns: exchange.head,

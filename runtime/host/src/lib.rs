@@ -12,6 +12,7 @@ mod recorder;
 mod render;
 mod run;
 mod servers;
+mod trust;
 mod wall;
 
 pub use address::Base;

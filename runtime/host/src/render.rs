@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use assize_core::protocol::http1::Limits;
-use assize_core::{CellSpec, ConnectionPolicy, LoadSpec, ReceiveMode, RequestSpec};
+use assize_core::{CellSpec, ConnectionPolicy, LoadSpec, ReceiveMode, RequestSpec, Target};
 use assize_plan::{
     Arm, Bundle, BundleRefusal, Cell, Connections, Hash, HeaderText, Load, Receive, RequestClass,
 };
@@ -80,13 +79,13 @@ impl RenderedCell {
     }
 }
 
-/// Renders one cell for one arm at one address.
+/// Renders one cell for one arm at one target, whose base is `base`.
 pub fn render_cell(
     bundle: &Bundle,
     arm: &Arm,
     cell: &Cell,
     base: &Base,
-    address: SocketAddr,
+    target: Target,
     secrets: &Secrets,
 ) -> Result<RenderedCell, RenderError> {
     let trace = bundle.trace(cell.load.trace())?;
@@ -147,7 +146,7 @@ pub fn render_cell(
     let spec = CellSpec {
         requests: rendered,
         load,
-        targets: vec![address.into()],
+        targets: vec![target],
         connections: match cell.connections {
             Connections::Fresh => ConnectionPolicy::Fresh,
             Connections::Reuse { idle_ns } => ConnectionPolicy::Reuse { idle: idle_ns },

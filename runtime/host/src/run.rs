@@ -1,5 +1,6 @@
 //! The run: units in order, each with its server, its warmup and its cells; then the seal.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::mask::{MaskingWriter, Secrets};
 use crate::recorder::{Backpressure, Recorder};
 use crate::render::{RenderError, RenderedCell, render_cell};
 use crate::servers::{Servers, StartServer, WorldFailure, sim_arguments};
+use crate::trust::Trust;
 use crate::wall::Wall;
 
 /// A wall clock that moves against the monotonic one by more than this between two cells was
@@ -130,8 +132,9 @@ pub fn execute(execution: Execution<'_>, show: &mut dyn FnMut(RunEvent<'_>)) -> 
     let mut run = match Run::begin(execution, show) {
         Ok(run) => run,
         Err(failure) => {
-            outcome.stopped = Some(StopReason::Disk);
-            outcome.failure = Some(failure);
+            let stop = Stop::from(failure);
+            outcome.stopped = Some(stop.reason);
+            outcome.failure = stop.failure;
             return outcome;
         }
     };
@@ -174,6 +177,8 @@ struct Run<'a, 's> {
     journal: Journal<Box<dyn StoreFile>>,
     running: Option<(String, u32)>,
     clock: Option<ClockReading>,
+    /// By arm, of those that are spoken to by `https`.
+    trusts: BTreeMap<String, Trust>,
 }
 
 #[derive(Clone, Copy)]
@@ -193,6 +198,7 @@ impl<'a, 's> Run<'a, 's> {
         it: Execution<'a>,
         show: &'s mut dyn FnMut(RunEvent<'_>),
     ) -> Result<Self, WorldFailure> {
+        let trusts = Trust::of_arms(it.bundle, it.wall.unix_ns())?;
         for (name, bytes) in it.bundle.to_files() {
             if name == PLAN_FILE || name == FREEZE_FILE || name.starts_with(OBJECTS_DIR) {
                 it.store
@@ -206,6 +212,9 @@ impl<'a, 's> Run<'a, 's> {
         facts.set("driver", "why", &driver.why);
         for (name, value) in &driver.features {
             facts.set("driver", name, value);
+        }
+        for (arm, trust) in &trusts {
+            facts.set("tls", arm, trust.words());
         }
         let mut text = serde_json::to_vec_pretty(&facts).expect("plain data has a JSON form");
         text.push(b'\n');
@@ -222,6 +231,7 @@ impl<'a, 's> Run<'a, 's> {
             journal: Journal::new(file),
             running: None,
             clock: None,
+            trusts,
         };
         let identity = run.it.identity.clone();
         run.note(JournalEvent::RunStarted {
@@ -356,7 +366,7 @@ impl<'a, 's> Run<'a, 's> {
             arm,
             cell,
             &target.base,
-            target.address,
+            self.peer(arm, target)?,
             self.it.secrets,
         )
         .map_err(|error| unrendered(&error, folder))?;
@@ -419,6 +429,27 @@ impl<'a, 's> Run<'a, 's> {
             });
         }
         Ok((rows.counts, rows.all_good))
+    }
+
+    /// What connections are made to. Certificates are judged as of now.
+    fn peer(&self, arm: &Arm, target: &Target) -> Result<assize_core::Target, WorldFailure> {
+        let tls = match (target.base.tls, self.trusts.get(&arm.name)) {
+            (false, _) => None,
+            (true, Some(trust)) => Some(Arc::new(
+                trust.target(&target.base, self.it.wall.unix_ns())?,
+            )),
+            (true, None) => {
+                return Err(broken(
+                    E0904,
+                    &target.base.authority,
+                    "the plan does not say by what an `https` server is verified",
+                ));
+            }
+        };
+        Ok(assize_core::Target {
+            addr: target.address,
+            tls,
+        })
     }
 
     fn target(&self, arm: &Arm) -> Result<Target, WorldFailure> {

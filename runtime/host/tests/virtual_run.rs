@@ -165,6 +165,7 @@ fn bundle() -> Bundle {
             },
             model: Some("sim".into()),
             target: ArmTarget::Server { object: server },
+            tls: None,
             key_env: None,
             headers: vec![],
             discloses: None,

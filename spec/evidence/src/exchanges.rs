@@ -28,6 +28,9 @@ pub struct ExchangeRow {
     pub connect_ns: Option<MonoNs>,
     /// That connection stood.
     pub connected_ns: Option<MonoNs>,
+    /// The TLS handshake on it was done; `null` without TLS.
+    #[serde(default)]
+    pub tls_ns: Option<MonoNs>,
     /// The send was submitted.
     pub send_start_ns: Option<MonoNs>,
     /// The kernel accepted the last byte.
@@ -48,7 +51,7 @@ pub struct ExchangeRow {
     pub events: u32,
     /// `[DONE]` events.
     pub done_events: u32,
-    /// Receives that brought bytes.
+    /// Receives that brought bytes, of plaintext where there is TLS.
     pub reads: u32,
     /// Bytes received.
     pub received_bytes: u64,

@@ -22,7 +22,8 @@ pub use hash::Hash;
 pub use model::{
     Arm, ArmTarget, ArrivalProcess, ArrivalStage, Arrivals, Cell, Comparison, Connections,
     DriverChoice, Engine, Expectation, External, HeaderText, Interrupted, Limits, Load, NamedValue,
-    OrderTable, Panel, PanelTokens, Plan, PlanError, Receive, RecordLevel, RequestClass, Unit,
+    OrderTable, Panel, PanelTokens, Plan, PlanError, Receive, RecordLevel, RequestClass, Roots,
+    Tls, Unit,
 };
 pub use objects::{ObjectError, ServerDef, ServerKind, SimServer, TraceObject};
 pub use rules::{

@@ -124,6 +124,17 @@ impl Plan {
                 }
             }
         }
+        for arm in &self.arms {
+            let ArmTarget::Endpoint { base } = &arm.target else {
+                continue;
+            };
+            if base.starts_with("https://") != arm.tls.is_some() {
+                return dangling(format!(
+                    "arm `{}` speaks to {base}: `tls` belongs to `https`, and `https` needs it",
+                    arm.name
+                ));
+            }
+        }
         for (place, class) in self.requests.iter().enumerate() {
             if class.n as usize != place {
                 return dangling(format!("request class {place} is numbered {}", class.n));
@@ -190,6 +201,9 @@ impl Plan {
         for arm in &self.arms {
             if let ArmTarget::Server { object } = &arm.target {
                 hashes.push(*object);
+            }
+            if let Some(Tls::Ca(object)) = arm.tls {
+                hashes.push(object);
             }
         }
         for class in &self.requests {
@@ -267,6 +281,9 @@ pub struct Arm {
     pub model: Option<String>,
     /// A server that the run starts, or an endpoint that somebody else runs.
     pub target: ArmTarget,
+    /// By what the peer proves who it is; set exactly where the target's base is `https`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
     /// The environment variable that holds the API key.
     pub key_env: Option<String>,
     /// Headers of every request of this arm.
@@ -299,6 +316,26 @@ pub enum ArmTarget {
         /// `http://host:port/base/path`.
         base: String,
     },
+}
+
+/// By what the peer of an `https` arm proves who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Tls {
+    /// By a certificate that leads to one of these roots.
+    Roots(Roots),
+    /// By a certificate that leads to one of an object's: PEM text, carried in the bundle.
+    Ca(Hash),
+    /// By nothing: any certificate is taken.
+    Insecure,
+}
+
+/// Roots that a plan names and does not carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Roots {
+    /// Those of the system that executes the plan.
+    System,
 }
 
 /// A header's value: literal text, or the name of an environment variable.

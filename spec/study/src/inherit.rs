@@ -71,10 +71,15 @@ impl Inherit for Arm {
         // A server that is started and an endpoint that is there are one choice.
         let has_place = self.server.is_some() || self.endpoint.is_some();
         let place = if has_place { self } else { parent };
+        // So are certificates and none.
+        let has_trust = self.ca.is_some() || self.insecure.is_some();
+        let trust = if has_trust { self } else { parent };
         Arm {
             engine: scalar(&self.engine, &parent.engine),
             server: place.server.clone(),
             endpoint: place.endpoint.clone(),
+            ca: trust.ca.clone(),
+            insecure: trust.insecure,
             args: list(&self.args, &parent.args),
             env: pairs(&self.env, &parent.env),
             model: scalar(&self.model, &parent.model),

@@ -1,5 +1,6 @@
 //! The summary of `bench`.
 
+use assize_plan::Tls;
 use assize_reader::metrics::{CellSummary, Latency};
 use assize_reader::report::Exact;
 use assize_units::{DurNs, Rate, format_duration, format_rate};
@@ -21,6 +22,9 @@ pub fn summary(benched: &Benched, width: usize) -> String {
         benched.driver.0,
         benched.driver.1,
     );
+    if benched.tls == Some(Tls::Insecure) {
+        text.push_str("the endpoint's certificate was NOT VERIFIED\n");
+    }
     for cell in &benched.analysis.cells {
         let Some(summary) = &cell.summary else {
             continue;
@@ -77,6 +81,7 @@ pub fn json(benched: &Benched) -> serde_json::Value {
         "load": benched.load,
         "prompts_sha256": benched.prompts,
         "plan": benched.analysis.verified.plan_hash,
+        "tls": benched.tls,
         "driver": { "name": benched.driver.0, "why": benched.driver.1 },
         "cells": benched.analysis.cells,
     })

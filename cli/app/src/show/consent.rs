@@ -39,6 +39,12 @@ pub fn ask(bundle: &Bundle, deeds: &Deeds) -> bool {
             printable(address)
         ));
     }
+    for arm in &deeds.unverified {
+        text.push_str(&format!(
+            "  take any certificate from the peer of {}\n",
+            printable(arm)
+        ));
+    }
     for name in &deeds.credentials {
         text.push_str(&format!("  send the value of {}\n", printable(name)));
     }

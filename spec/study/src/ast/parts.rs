@@ -112,6 +112,10 @@ pub struct Arm {
     pub env: Vec<(Text, Text)>,
     /// `endpoint`: where it listens, for a server that runs already.
     pub endpoint: Option<Text>,
+    /// `ca`: the file of certificates by which the endpoint is verified, for the system's.
+    pub ca: Option<Text>,
+    /// `insecure`: the endpoint is not verified.
+    pub insecure: Option<Spanned<bool>>,
     /// `model`: the model's name in requests.
     pub model: Option<Text>,
     /// `key`: the environment variable that holds its key.

@@ -106,6 +106,11 @@ impl Lowering<'_> {
             &["server", "endpoint"],
             "a server is started, an endpoint is there already",
         );
+        self.exclude(
+            &fields,
+            &["ca", "insecure"],
+            "an endpoint is verified by certificates, or not at all",
+        );
         let complete = !is_abstract && !fields.has("like") && !fields.has("same_as");
         if complete {
             if !fields.has("server") {
@@ -121,6 +126,8 @@ impl Lowering<'_> {
                 .get("env")
                 .map_or(Vec::new(), |node| self.pairs(node, "`env`")),
             endpoint: self.text_of(&fields, "endpoint"),
+            ca: self.text_of(&fields, "ca"),
+            insecure: self.flag_of(&fields, "insecure"),
             model: self.text_of(&fields, "model"),
             key: self.text_of(&fields, "key"),
             headers: fields

@@ -153,6 +153,8 @@ impl Shape {
                 "args",
                 "env",
                 "endpoint",
+                "ca",
+                "insecure",
                 "model",
                 "key",
                 "headers",
