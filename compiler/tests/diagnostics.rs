@@ -379,3 +379,24 @@ fn a_key_is_named_and_never_written() {
         Some("HOSTED_KEY")
     );
 }
+
+#[test]
+fn a_file_of_certificates_holds_certificates_and_no_key() {
+    let certificate = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
+    let key = "-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n";
+    let text = edited(&[(
+        "old: { endpoint: http://127.0.0.1:8000/v1, model: small }",
+        "old: { endpoint: https://127.0.0.1:8000/v1, model: small, ca: ca.pem }",
+    )]);
+    let codes = |file: &str| -> Vec<&str> {
+        let world = support::world()
+            .with_file("study.yaml", text.as_str())
+            .with_file("ca.pem", file);
+        let found = assize_compiler::compile("study.yaml", &world);
+        let errors = found.diagnostics.iter().filter(|d| !d.code.is_warning());
+        errors.map(|diagnostic| diagnostic.code.id).collect()
+    };
+    assert_eq!(codes(certificate), Vec::<&str>::new());
+    assert_eq!(codes(&format!("{certificate}{key}")), ["E0515"]);
+    assert_eq!(codes("nothing"), ["E0515"]);
+}
