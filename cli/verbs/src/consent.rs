@@ -5,7 +5,7 @@
 
 use assize_codes::E0704;
 use assize_host::Base;
-use assize_plan::{ArmTarget, Bundle, HeaderText, ServerKind, Tls};
+use assize_plan::{ArmTarget, Bundle, ServerKind, Tls};
 
 use crate::problem::Problem;
 
@@ -118,21 +118,4 @@ pub fn obtain(
         "read `commands` in the plan's README.txt, then: --approve {}",
         &hash[..LEAST_DIGITS]
     )))
-}
-
-/// Headers of the plan that are literal credentials: there must be none (`check` refuses them too).
-pub fn literal_credentials(bundle: &Bundle) -> Vec<String> {
-    let secret = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name == "authorization"
-            || name == "proxy-authorization"
-            || name == "x-api-key"
-            || name == "api-key"
-    };
-    let headers = bundle.plan.arms.iter().flat_map(|arm| &arm.headers);
-    headers
-        .chain(bundle.plan.requests.iter().flat_map(|class| &class.headers))
-        .filter(|(name, value)| secret(name) && matches!(value, HeaderText::Text(_)))
-        .map(|(name, _)| name.clone())
-        .collect()
 }

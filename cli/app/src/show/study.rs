@@ -9,6 +9,7 @@ use assize_verbs::consent::Deeds;
 use assize_verbs::study::{Compiled, Preview};
 
 use super::table::table;
+use super::wrapped::indented;
 use crate::output::printable;
 
 /// One line after the diagnostics.
@@ -81,29 +82,11 @@ pub fn preview(preview: &Preview, width: usize) -> String {
     for family in &preview.families {
         text.push_str(&format!("\nfamily {}\n", printable(&family.name)));
         for line in &family.lines {
-            for piece in textwrap(line, width.saturating_sub(4)) {
-                text.push_str(&format!("  {piece}\n"));
-            }
+            text.push_str(&indented(2, line, width.saturating_sub(2)));
         }
     }
     if preview.families.is_empty() {
         text.push_str("\nno hypothesis: the report is descriptive\n");
     }
     text
-}
-
-fn textwrap(line: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in line.split_whitespace() {
-        let last = lines.last_mut().expect("there is always a line");
-        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-        } else {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines
 }
