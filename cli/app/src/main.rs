@@ -18,7 +18,7 @@ use assize_reader::report::matrix_csv;
 use assize_reader::text::render_text;
 use assize_units::Ratio;
 use assize_verbs::bench::{BenchOptions, bench};
-use assize_verbs::calibrate::{Amounts, PeerProcess, calibrate, serve_peer};
+use assize_verbs::calibrate::{PeerProcess, calibrate, full_amounts, quick_amounts, serve_peer};
 use assize_verbs::demo::demo;
 use assize_verbs::doctor::doctor;
 use assize_verbs::run::{RunOptions, run};
@@ -277,9 +277,9 @@ fn look_at_host(it: &arguments::Doctor, terminal: Terminal) -> Status {
 
 fn calibrate_here(it: &arguments::Calibrate) -> Result<Status, Problem> {
     let amounts = if it.quick {
-        Amounts::quick()
+        quick_amounts()
     } else {
-        Amounts::full()
+        full_amounts()
     };
     talk("measuring for up to a minute; anything else that runs shows in the figures\n");
     // The peer lives as long as its process is held here.
@@ -287,7 +287,7 @@ fn calibrate_here(it: &arguments::Calibrate) -> Result<Status, Problem> {
     let calibration = calibrate(&mut link, amounts)?;
     match it.format {
         Format::Human => data(&show::calibrate::figures(&calibration)),
-        Format::Json => data(&json(&show::calibrate::json(&calibration))),
+        Format::Json => data(&calibration.to_json()),
     }
     Ok(Status::Done)
 }

@@ -10,182 +10,43 @@ mod stamps;
 use assize_codes::E0911;
 use assize_core::ReceiveMode;
 use assize_drivers::{DriverChoice, Probe, choose};
+use assize_evidence::HostFacts;
+use assize_evidence::calibration::{
+    Absent, Amounts, Beside, CALIBRATION_FORMAT, Calibration, Limit, Outcome, ReceiveWay, Row, Rung,
+};
 use assize_host::facts;
 use assize_units::DurNs;
-use serde::Serialize;
 
 use crate::doctor::steal_permille;
 use crate::problem::Problem;
 
 pub use peer::{PeerLink, PeerProcess, serve_peer};
-pub use stamps::Distribution;
 
 use cells::{Bench, Measured};
+use stamps::distribution;
 
-/// How much is measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Amounts {
-    /// Streams at once.
-    pub streams: u32,
-    /// Events of each stream.
-    pub events: u32,
-    /// From one event of a stream to the next.
-    pub gap_ns: DurNs,
-    /// Short requests, for dispatch lag and cost of a request.
-    pub requests: u32,
-    /// From one of them to the next.
-    pub request_gap_ns: DurNs,
-    /// Rates of events a second that are tried one after the other.
-    pub rates: Vec<u32>,
-    /// How long each is tried.
-    pub rung_ns: DurNs,
-    /// When so much time has passed, no further rate is tried.
-    pub budget_ns: DurNs,
-}
-
-impl Amounts {
-    /// Under a minute.
-    pub fn full() -> Amounts {
-        Amounts {
-            streams: 32,
-            events: 100,
-            gap_ns: DurNs::from_ms(10),
-            requests: 500,
-            request_gap_ns: DurNs::from_ms(2),
-            rates: vec![2_000, 5_000, 10_000, 20_000, 40_000, 80_000],
-            rung_ns: DurNs::from_ms(400),
-            budget_ns: DurNs::from_s(45),
-        }
-    }
-
-    /// About ten seconds, with fewer samples.
-    pub fn quick() -> Amounts {
-        Amounts {
-            events: 25,
-            requests: 100,
-            rates: vec![2_000, 10_000, 40_000],
-            rung_ns: DurNs::from_ms(150),
-            ..Amounts::full()
-        }
+/// Under a minute.
+pub fn full_amounts() -> Amounts {
+    Amounts {
+        streams: 32,
+        events: 100,
+        gap_ns: DurNs::from_ms(10),
+        requests: 500,
+        request_gap_ns: DurNs::from_ms(2),
+        rates: vec![2_000, 5_000, 10_000, 20_000, 40_000, 80_000],
+        rung_ns: DurNs::from_ms(400),
+        budget_ns: DurNs::from_s(45),
     }
 }
 
-/// What was measured.
-#[derive(Clone, Debug, Serialize)]
-pub struct Calibration {
-    /// How much.
-    pub amounts: Amounts,
-    /// One for each driver, way of receiving and recording.
-    pub rows: Vec<Row>,
-    /// Drivers that are not to be had.
-    pub absent: Vec<Absent>,
-    /// The host beside the figures.
-    pub host: Beside,
-}
-
-/// A driver that is not to be had.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Absent {
-    /// Which one.
-    pub driver: &'static str,
-    /// What the system said.
-    pub why: String,
-}
-
-/// What else the host was doing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Beside {
-    /// Load average over 1, 5 and 15 minutes, before.
-    pub load_before: Option<String>,
-    /// The same, after.
-    pub load_after: Option<String>,
-    /// Processors.
-    pub online: Option<String>,
-    /// CPU time that a hypervisor gave to others, in thousandths of all there was.
-    pub steal_permille: Option<u64>,
-    /// How long it took.
-    pub took_ns: DurNs,
-}
-
-/// One way of observing.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// The driver.
-    pub driver: &'static str,
-    /// As a study says it: `reap` or `kernel(gather = 500us)`.
-    pub receive: &'static str,
-    /// Whether each byte was recorded.
-    pub recording: bool,
-    /// A receive's stamp minus the peer's stamp of the same write.
-    pub receive_error: Option<Distribution>,
-    /// Stamps before the peer's own: the two clocks' conversion. They count as no error.
-    pub early: u64,
-    /// Receives that bore the kernel's stamp, of `receives`.
-    pub kernel_stamped: u64,
-    /// Receives that brought bytes.
-    pub receives: u64,
-    /// Dispatched minus intended.
-    pub dispatch_lag: Option<Distribution>,
-    /// CPU time of the process for each event.
-    pub cpu_per_event_ns: Option<DurNs>,
-    /// CPU time of the process for each short request.
-    pub cpu_per_request_ns: Option<DurNs>,
-    /// The highest rate of events a second that was held.
-    pub held: Option<u32>,
-    /// Why no higher one was.
-    pub limit: Limit,
-    /// Each try of a rate.
-    pub rungs: Vec<Rung>,
-    /// Requests that did not end well, in all measurements but that of rates.
-    pub failed: u64,
-}
-
-/// One try of a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Rung {
-    /// Events a second.
-    pub rate: u32,
-    /// Receive error at p99.
-    pub p99_ns: Option<DurNs>,
-    /// How it went.
-    pub outcome: Outcome,
-}
-
-/// How a rate went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Every event came, with an error under a millisecond at p99.
-    Held,
-    /// The error was larger, or events are missing.
-    NotHeld,
-    /// The peer did not write at that rate.
-    PeerBehind,
-}
-
-/// Why no higher rate was held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// All that were tried were held.
-    HighestTried,
-    /// The next was not held.
-    NotHeld,
-    /// The peer could not write faster.
-    Peer,
-    /// The time for it was over.
-    Time,
-}
-
-impl Limit {
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Limit::HighestTried => "highest tried",
-            Limit::NotHeld => "next not held",
-            Limit::Peer => "peer no faster",
-            Limit::Time => "time was up",
-        }
+/// About ten seconds, with fewer samples.
+pub fn quick_amounts() -> Amounts {
+    Amounts {
+        events: 25,
+        requests: 100,
+        rates: vec![2_000, 10_000, 40_000],
+        rung_ns: DurNs::from_ms(150),
+        ..full_amounts()
     }
 }
 
@@ -200,13 +61,13 @@ const DRIVERS: [(&str, DriverChoice); 2] = [
     ("epoll", DriverChoice::Epoll),
 ];
 
-const RECEIVES: [(&str, ReceiveMode); 2] = [
-    ("reap", ReceiveMode::Reap),
+const GATHER: DurNs = DurNs::from_us(500);
+
+const RECEIVES: [(ReceiveWay, ReceiveMode); 2] = [
+    (ReceiveWay::Reap, ReceiveMode::Reap),
     (
-        "kernel(gather = 500us)",
-        ReceiveMode::Kernel {
-            gather: DurNs::from_us(500),
-        },
+        ReceiveWay::Kernel { gather: GATHER },
+        ReceiveMode::Kernel { gather: GATHER },
     ),
 ];
 
@@ -219,7 +80,7 @@ pub fn calibrate(link: &mut PeerLink, amounts: Amounts) -> Result<Calibration, P
         match choose(choice, Probe::SYSTEM) {
             Ok(made) => drivers.push((driver, made)),
             Err(refusal) => absent.push(Absent {
-                driver,
+                driver: driver.to_owned(),
                 why: refusal.to_string(),
             }),
         }
@@ -231,7 +92,7 @@ pub fn calibrate(link: &mut PeerLink, amounts: Amounts) -> Result<Calibration, P
     let start = clock.now();
     let mut rows = Vec::new();
     for (name, driver) in &mut drivers {
-        for (receive_name, receive) in RECEIVES {
+        for (way, receive) in RECEIVES {
             for recording in [false, true] {
                 let mut bench = Bench {
                     driver: driver.as_mut(),
@@ -242,9 +103,8 @@ pub fn calibrate(link: &mut PeerLink, amounts: Amounts) -> Result<Calibration, P
                 let end = start.after(amounts.budget_ns);
                 let measured = row(&mut bench, &amounts, |now| now >= end)?;
                 rows.push(Row {
-                    driver: name,
-                    receive: receive_name,
-                    recording,
+                    driver: (*name).to_owned(),
+                    receive: way,
                     ..measured
                 });
             }
@@ -252,22 +112,30 @@ pub fn calibrate(link: &mut PeerLink, amounts: Amounts) -> Result<Calibration, P
     }
     let took_ns = drivers[0].1.now().since(start);
     let after = facts::gather();
-    let told = |facts: &assize_evidence::HostFacts, group, name| {
-        let value = facts.get(group, name)?;
-        (value != facts::NOT_AVAILABLE).then(|| value.to_owned())
-    };
+    let host = beside(&before, &after, took_ns);
     Ok(Calibration {
+        format: CALIBRATION_FORMAT.to_owned(),
+        tool: crate::TOOL.to_owned(),
         amounts,
         rows,
         absent,
-        host: Beside {
-            load_before: told(&before, "load", "average"),
-            load_after: told(&after, "load", "average"),
-            online: told(&after, "cpu", "online"),
-            steal_permille: steal_permille(&before, &after, took_ns),
-            took_ns,
-        },
+        host,
     })
+}
+
+/// The host, and what else it was doing meanwhile.
+fn beside(before: &HostFacts, after: &HostFacts, took_ns: DurNs) -> Beside {
+    let told = |facts: &HostFacts, group, name| facts.told(group, name).map(str::to_owned);
+    Beside {
+        load_before: told(before, "load", "average"),
+        load_after: told(after, "load", "average"),
+        online: told(after, "cpu", "online"),
+        cpu: told(after, "cpu", "model"),
+        kernel: told(after, "kernel", "release"),
+        boot_id: told(after, "kernel", "boot_id"),
+        steal_permille: steal_permille(before, after, took_ns),
+        took_ns,
+    }
 }
 
 /// The figures of one way of observing; who it is, the caller says.
@@ -286,14 +154,14 @@ fn row(
     })?;
     let held = rungs.iter().filter(|rung| rung.outcome == Outcome::Held);
     Ok(Row {
-        driver: "",
-        receive: "",
+        driver: String::new(),
+        receive: ReceiveWay::Reap,
         recording: bench.recording,
-        receive_error: Distribution::of(streams.errors.clone()),
+        receive_error: distribution(streams.errors.clone()),
         early: streams.early,
         kernel_stamped: streams.kernel_stamped,
         receives: streams.receives,
-        dispatch_lag: Distribution::of(requests.lags.clone()),
+        dispatch_lag: distribution(requests.lags.clone()),
         cpu_per_event_ns: share(streams.cpu_ns, streams.events),
         cpu_per_request_ns: share(requests.cpu_ns, requests.complete),
         held: held.map(|rung| rung.rate).max(),
@@ -340,7 +208,7 @@ fn share(total: DurNs, of: u64) -> Option<DurNs> {
 fn rung(bench: &mut Bench<'_>, amounts: &Amounts, rate: u32) -> Result<Rung, Problem> {
     let (gap, events) = shape(amounts, rate);
     let measured = bench.streams(amounts.streams, events, gap)?;
-    let p99_ns = Distribution::of(measured.errors.clone()).map(|errors| errors.p99_ns);
+    let p99_ns = distribution(measured.errors.clone()).map(|errors| errors.p99_ns);
     Ok(Rung {
         rate,
         p99_ns,
@@ -388,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_made_of_streams_and_gaps() {
-        let amounts = Amounts::full();
+        let amounts = full_amounts();
         let (gap, events) = shape(&amounts, 80_000);
         assert_eq!((gap, events), (DurNs::from_us(400), 1000));
         // 32 streams of 2 events each 10 ms apart: 63 steps of 10 ms / 32.

@@ -5,8 +5,9 @@
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 
+use assize_evidence::calibration::{Amounts, Calibration, Limit};
 use assize_units::DurNs;
-use assize_verbs::calibrate::{Amounts, Limit, PeerLink, calibrate, serve_peer};
+use assize_verbs::calibrate::{PeerLink, calibrate, serve_peer};
 
 #[test]
 fn a_tiny_calibration_has_every_row() {
@@ -45,6 +46,12 @@ fn a_tiny_calibration_has_every_row() {
         assert_eq!(row.held.is_some(), row.limit == Limit::HighestTried);
         // The kernel turns its stamps on late, so there may be fewer than receives.
         assert!(row.kernel_stamped <= row.receives);
-        assert!(row.receive != "reap" || row.kernel_stamped == 0, "{row:?}");
+        assert!(
+            row.receive.is_kernel() || row.kernel_stamped == 0,
+            "{row:?}"
+        );
     }
+    assert!(found.host.boot_id.is_some());
+    let read = Calibration::parse(found.to_json().as_bytes()).unwrap();
+    assert_eq!(read, found);
 }

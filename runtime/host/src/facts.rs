@@ -18,8 +18,7 @@ use std::io::Read;
 
 use assize_evidence::HostFacts;
 
-/// What stands for a fact that the host does not tell.
-pub const NOT_AVAILABLE: &str = "not available";
+pub use assize_evidence::NOT_AVAILABLE;
 
 /// Longest text that is read: `/proc/cpuinfo` of a host with a thousand processors.
 const TEXT_BYTES: u64 = 4 << 20;

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// What stands for a fact that the host does not tell.
+pub const NOT_AVAILABLE: &str = "not available";
+
 /// Facts of the host at the start of a run: group → name → what was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFacts {
@@ -23,5 +26,10 @@ impl HostFacts {
     /// One fact.
     pub fn get(&self, group: &str, name: &str) -> Option<&str> {
         self.groups.get(group)?.get(name).map(String::as_str)
+    }
+    /// One fact that the host tells: none where it is [`NOT_AVAILABLE`].
+    pub fn told(&self, group: &str, name: &str) -> Option<&str> {
+        self.get(group, name)
+            .filter(|value| *value != NOT_AVAILABLE)
     }
 }

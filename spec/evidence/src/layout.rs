@@ -8,6 +8,8 @@ pub const FREEZE_FILE: &str = "freeze.json";
 pub const OBJECTS_DIR: &str = "objects";
 /// Facts of the host.
 pub const HOST_FILE: &str = "host.json";
+/// The calibration that was given to the run, byte for byte, where one was.
+pub const CALIBRATION_FILE: &str = "calibration.json";
 /// What happened, in order.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 /// The list of every file's hash, once sealed.

@@ -1,7 +1,7 @@
 //! The figures of `calibrate`.
 
+use assize_evidence::calibration::{Beside, Calibration, Distribution, Limit, Row};
 use assize_units::{DurNs, format_duration};
-use assize_verbs::calibrate::{Beside, Calibration, Distribution, Row};
 
 use super::table::table;
 use crate::output::printable;
@@ -26,7 +26,7 @@ pub fn figures(calibration: &Calibration) -> String {
     let (failed, early) = rows.iter().fold((0, 0), |(failed, early), row| {
         (failed + row.failed, early + row.early)
     });
-    let by_kernel = rows.iter().filter(|row| row.receive != "reap");
+    let by_kernel = rows.iter().filter(|row| row.receive.is_kernel());
     let bare: u64 = by_kernel.map(|row| row.receives - row.kernel_stamped).sum();
     if bare > 0 {
         text.push_str(&format!(
@@ -63,7 +63,7 @@ fn beside(host: &Beside) -> String {
 fn name(row: &Row) -> String {
     let recording = if row.recording { "recorded" } else { "" };
     // The gathering time is told once, above.
-    let receive = row.receive.split('(').next().unwrap_or_default();
+    let receive = row.receive.word();
     format!("{:8} {receive:6} {recording}", row.driver)
 }
 
@@ -97,28 +97,26 @@ fn costs(rows: &[Row]) -> String {
             or_none(row.cpu_per_event_ns, format_duration),
             or_none(row.cpu_per_request_ns, format_duration),
             or_none(row.held, |rate| format!("{rate}/s")),
-            row.limit.name().to_owned(),
+            limit(row.limit).to_owned(),
         ]);
     }
     table(&lines)
 }
 
-/// For a program.
-pub fn json(calibration: &Calibration) -> serde_json::Value {
-    serde_json::json!({
-        "format": "assize-calibration/1",
-        "tool": assize_verbs::TOOL,
-        "amounts": calibration.amounts,
-        "rows": calibration.rows,
-        "absent": calibration.absent,
-        "host": calibration.host,
-    })
+fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::HighestTried => "highest tried",
+        Limit::NotHeld => "next not held",
+        Limit::Peer => "peer no faster",
+        Limit::Time => "time was up",
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assize_verbs::calibrate::{Absent, Amounts, Limit};
+    use assize_evidence::calibration::{Absent, CALIBRATION_FORMAT, ReceiveWay};
+    use assize_verbs::calibrate::quick_amounts;
 
     #[test]
     fn figures_fit_eighty_columns() {
@@ -131,10 +129,12 @@ mod tests {
             samples: 3232,
         };
         let calibration = Calibration {
-            amounts: Amounts::quick(),
+            format: CALIBRATION_FORMAT.into(),
+            tool: assize_verbs::TOOL.into(),
+            amounts: quick_amounts(),
             rows: vec![Row {
-                driver: "epoll",
-                receive: "kernel(gather = 500us)",
+                driver: "epoll".into(),
+                receive: ReceiveWay::Kernel { gather: us(500) },
                 recording: true,
                 receive_error: Some(found),
                 early: 2,
@@ -149,13 +149,16 @@ mod tests {
                 failed: 0,
             }],
             absent: vec![Absent {
-                driver: "io_uring",
+                driver: "io_uring".into(),
                 why: "io_uring_setup: EPERM".into(),
             }],
             host: Beside {
                 load_before: Some("0.10 0.20 0.30".into()),
                 load_after: None,
                 online: Some("0-1".into()),
+                cpu: None,
+                kernel: None,
+                boot_id: None,
                 steal_permille: Some(12),
                 took_ns: DurNs::from_s(12),
             },

@@ -1,42 +1,25 @@
 //! The two sides' stamps of the same bytes, and distributions of their differences.
 
 use assize_core::{ConnId, Entry, Sink, Stamp};
+use assize_evidence::calibration::Distribution;
 use assize_host::{Recorder, RecorderEnd};
 use assize_sim::WriteStamp;
 use assize_units::{DurNs, MonoNs};
-use serde::Serialize;
 
-/// Nearest-rank percentiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Distribution {
-    /// Median.
-    pub p50_ns: DurNs,
-    /// 95th percentile.
-    pub p95_ns: DurNs,
-    /// 99th percentile.
-    pub p99_ns: DurNs,
-    /// The largest.
-    pub max_ns: DurNs,
-    /// How many.
-    pub samples: u64,
-}
-
-impl Distribution {
-    /// Of values in any order; none of none.
-    pub fn of(mut values: Vec<DurNs>) -> Option<Distribution> {
-        values.sort_unstable();
-        let rank = |percent: usize| {
-            let rank = (values.len() * percent).div_ceil(100).max(1);
-            values.get(rank - 1).copied()
-        };
-        Some(Distribution {
-            p50_ns: rank(50)?,
-            p95_ns: rank(95)?,
-            p99_ns: rank(99)?,
-            max_ns: rank(100)?,
-            samples: values.len() as u64,
-        })
-    }
+/// Nearest-rank percentiles of values in any order; none of none.
+pub(super) fn distribution(mut values: Vec<DurNs>) -> Option<Distribution> {
+    values.sort_unstable();
+    let rank = |percent: usize| {
+        let rank = (values.len() * percent).div_ceil(100).max(1);
+        values.get(rank - 1).copied()
+    };
+    Some(Distribution {
+        p50_ns: rank(50)?,
+        p95_ns: rank(95)?,
+        p99_ns: rank(99)?,
+        max_ns: rank(100)?,
+        samples: values.len() as u64,
+    })
 }
 
 /// The header by which a peer tells a connection's number: connections may be accepted in another
@@ -214,13 +197,13 @@ mod tests {
     #[test]
     fn percentiles_are_nearest_rank() {
         let values: Vec<DurNs> = (1..=200).rev().map(DurNs).collect();
-        let found = Distribution::of(values).unwrap();
+        let found = distribution(values).unwrap();
         assert_eq!(
             (found.p50_ns, found.p95_ns, found.p99_ns, found.max_ns),
             (DurNs(100), DurNs(190), DurNs(198), DurNs(200))
         );
-        assert_eq!(Distribution::of(Vec::new()), None);
-        let one = Distribution::of(vec![DurNs(7)]).unwrap();
+        assert_eq!(distribution(Vec::new()), None);
+        let one = distribution(vec![DurNs(7)]).unwrap();
         assert_eq!((one.p50_ns, one.samples), (DurNs(7), 1));
     }
 
