@@ -6,6 +6,7 @@
 //! against the replay. The first disagreement ends it. A folder that a killed run left behind is
 //! read as far as it goes, and what is missing is told.
 
+mod calibration;
 mod cell;
 mod conversation;
 mod journal;
@@ -25,6 +26,7 @@ use crate::metrics::{CellData, Need};
 use crate::records::Record;
 use crate::verdict::UnitState;
 
+pub use calibration::AttachedCalibration;
 pub use journal::{Interruption, RunFacts, WorldFailure};
 
 /// What is asked beside the evidence itself.
@@ -111,6 +113,8 @@ pub struct Verified {
     pub seal: SealState,
     /// What the journal says of the run.
     pub run: RunFacts,
+    /// The calibration that was given to the run.
+    pub calibration: Option<AttachedCalibration>,
     /// How each unit of the plan was executed, in its order.
     pub units: Vec<UnitState>,
     /// What is missing.
@@ -212,6 +216,9 @@ pub enum Refusal {
         /// What is wrong.
         why: String,
     },
+    /// The calibration is not the one that was given to the run, or none at all.
+    #[error("calibration.json: {0}")]
+    Calibration(String),
     /// The folder cannot be read.
     #[error("{file}: {source}")]
     Io {
@@ -237,6 +244,7 @@ impl Refusal {
             Refusal::Order { .. } => assize_codes::E0805,
             Refusal::Disagreement { .. } => assize_codes::E0806,
             Refusal::Accounting { .. } => assize_codes::E0807,
+            Refusal::Calibration(_) => assize_codes::E0809,
         }
     }
 }
@@ -262,6 +270,7 @@ pub fn verify(
         });
     }
     let names = store.list().map_err(|source| io_refusal(".", source))?;
+    let calibration = calibration::open(store, &names, &run)?;
     let mut compared = 0;
     for unit in &frozen.plan.units {
         let state = history.state(unit.n);
@@ -305,6 +314,7 @@ pub fn verify(
         plan: frozen.plan,
         seal,
         run,
+        calibration,
         gaps,
         compared,
     })

@@ -129,6 +129,9 @@ pub struct Run {
     /// The plan's hash, 8 or more digits: consent to the commands and addresses that it names
     #[arg(long, value_name = "HASH")]
     pub approve: Option<String>,
+    /// A calibration of this host that goes into the evidence: what `calibrate --format json` wrote
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
     /// Form of the answer
     #[arg(long, value_enum, default_value = "human")]
     pub format: Format,

@@ -18,7 +18,9 @@ use assize_reader::report::matrix_csv;
 use assize_reader::text::render_text;
 use assize_units::Ratio;
 use assize_verbs::bench::{BenchOptions, bench};
-use assize_verbs::calibrate::{PeerProcess, calibrate, full_amounts, quick_amounts, serve_peer};
+use assize_verbs::calibrate::{
+    Attached, PeerProcess, calibrate, full_amounts, quick_amounts, serve_peer,
+};
 use assize_verbs::demo::demo;
 use assize_verbs::doctor::doctor;
 use assize_verbs::run::{RunOptions, run};
@@ -147,6 +149,10 @@ fn run_plan(it: &arguments::Run, terminal: Terminal) -> Result<Status, Problem> 
         .out
         .clone()
         .unwrap_or_else(|| plans::evidence_folder(&it.plan));
+    let calibration = it.calibration.as_deref().map(Attached::open).transpose()?;
+    for warning in calibration.iter().flat_map(Attached::warnings) {
+        output::warning(&warning, terminal);
+    }
     let control = Arc::new(RunControl::default());
     interrupt::stops(&control)?;
     let mut progress = Progress::start(&bundle.plan, control.clone(), terminal);
@@ -159,6 +165,7 @@ fn run_plan(it: &arguments::Run, terminal: Terminal) -> Result<Status, Problem> 
         } else {
             None
         },
+        calibration: calibration.as_ref(),
         programs: programs()?,
         environment: &environment,
         control: &control,

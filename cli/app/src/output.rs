@@ -84,6 +84,16 @@ pub fn problem(problem: &Problem, terminal: Terminal) {
     talk(&text);
 }
 
+/// Says on standard error what is no problem yet.
+pub fn warning(text: &str, terminal: Terminal) {
+    let (yellow, off) = if terminal.stderr_colour {
+        ("\x1b[1;33m", "\x1b[0m")
+    } else {
+        ("", "")
+    };
+    talk(&format!("{yellow}warning{off}: {}\n", printable(text)));
+}
+
 /// Text from outside, with control characters made visible.
 pub fn printable(text: &str) -> String {
     text.chars()

@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use assize_evidence::calibration::{
+    Amounts, Beside, CALIBRATION_FORMAT, Calibration, Limit, ReceiveWay, Row,
+};
+use assize_units::DurNs;
 use serde_json::Value;
 
 const ASSIZE: &str = env!("CARGO_BIN_EXE_assize");
@@ -195,6 +199,76 @@ fn the_path_from_a_study_to_a_report() {
         std::fs::write(place.path(name), honest).unwrap();
     }
     place.demand(&["verify", "hello.evidence"], 0);
+}
+
+fn calibration() -> Calibration {
+    let none = DurNs::ZERO;
+    Calibration {
+        format: CALIBRATION_FORMAT.into(),
+        tool: "a test".into(),
+        amounts: Amounts {
+            streams: 1,
+            events: 1,
+            gap_ns: none,
+            requests: 1,
+            request_gap_ns: none,
+            rates: vec![],
+            rung_ns: none,
+            budget_ns: none,
+        },
+        rows: vec![Row {
+            driver: "epoll".into(),
+            receive: ReceiveWay::Reap,
+            recording: true,
+            receive_error: None,
+            early: 0,
+            kernel_stamped: 0,
+            receives: 0,
+            dispatch_lag: None,
+            cpu_per_event_ns: None,
+            cpu_per_request_ns: None,
+            held: None,
+            limit: Limit::Time,
+            rungs: vec![],
+            failed: 0,
+        }],
+        absent: vec![],
+        host: Beside {
+            load_before: None,
+            load_after: None,
+            online: None,
+            cpu: None,
+            kernel: None,
+            boot_id: Some("another boot".into()),
+            steal_permille: None,
+            took_ns: none,
+        },
+    }
+}
+
+#[test]
+fn a_calibration_goes_with_a_run_and_its_evidence() {
+    let place = Place::with("00-hello");
+    place.demand(&["freeze", "study.yaml"], 0);
+    std::fs::write(place.path("bad.json"), "{\"format\": \"assize-run/1\"}").unwrap();
+    let with = |file| ["run", "hello.plan", "--calibration", file];
+    let refused = place.demand(&with("bad.json"), 1);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("E0707"));
+    place.demand(&with("none.json"), 2);
+    assert!(!place.path("hello.evidence").exists(), "nothing was begun");
+
+    // One of another boot is taken, and said to be so.
+    let bytes = calibration().to_json() + "\n";
+    std::fs::write(place.path("other.json"), &bytes).unwrap();
+    let ran = place.demand(&with("other.json"), 0);
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(said.contains("warning: the calibration may not hold here: the boot was another boot"));
+    let kept = place.path("hello.evidence/calibration.json");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), bytes);
+    place.demand(&["verify", "hello.evidence"], 0);
+    std::fs::write(&kept, bytes.trim_end()).unwrap();
+    let found = place.demand(&["verify", "hello.evidence"], 1);
+    assert!(String::from_utf8_lossy(&found.stderr).contains("calibration.json differs"));
 }
 
 #[test]

@@ -188,6 +188,7 @@ pub fn bench(
         secrets: &secrets,
         control: options.control,
         consent: "in process",
+        calibration: None,
     };
     let outcome = execute_with(&bundle, driver.as_mut(), hands, show);
     if let Some(failure) = outcome.failure {

@@ -3,6 +3,7 @@
 //! The real drivers read from a peer in a process of its own, which stamps each write on the same
 //! CLOCK_MONOTONIC. `docs/calibrate.md` defines each figure.
 
+mod attached;
 mod cells;
 mod peer;
 mod stamps;
@@ -20,6 +21,7 @@ use assize_units::DurNs;
 use crate::doctor::steal_permille;
 use crate::problem::Problem;
 
+pub use attached::Attached;
 pub use peer::{PeerLink, PeerProcess, serve_peer};
 
 use cells::{Bench, Measured};

@@ -91,6 +91,7 @@ pub fn demo(
         out: &out.join("demo.evidence"),
         approve: None,
         ask: None,
+        calibration: None,
         programs,
         environment: &|_| None,
         control,

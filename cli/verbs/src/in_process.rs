@@ -104,6 +104,7 @@ pub fn run_in_virtual_time(
         control: &RunControl::default(),
         backpressure: Backpressure::Wait,
         facts: HostFacts::default(),
+        calibration: None,
         identity: RunIdentity {
             run_id: "virtual".into(),
             tool: crate::TOOL.into(),

@@ -12,6 +12,7 @@ use assize_host::{
 };
 use assize_plan::{Bundle, DriverChoice};
 
+use crate::calibrate::Attached;
 use crate::consent::{self, Deeds};
 use crate::problem::{Problem, Status};
 
@@ -23,6 +24,8 @@ pub struct RunOptions<'a> {
     pub approve: Option<&'a str>,
     /// Puts what the plan does before a person; none where there is no terminal.
     pub ask: Option<&'a mut dyn FnMut(&Deeds) -> bool>,
+    /// A calibration that goes into the evidence.
+    pub calibration: Option<&'a Attached>,
     /// The programs that host starts.
     pub programs: Programs,
     /// Reads an environment variable: the edge that owns the environment.
@@ -73,6 +76,7 @@ pub fn run(
             secrets: &secrets,
             control: options.control,
             consent,
+            calibration: options.calibration.map(Attached::bytes),
         },
         show,
     );
@@ -90,6 +94,7 @@ pub(crate) struct Hands<'a> {
     pub secrets: &'a Secrets,
     pub control: &'a RunControl,
     pub consent: &'a str,
+    pub calibration: Option<&'a [u8]>,
 }
 
 pub(crate) fn execute_with(
@@ -118,6 +123,7 @@ pub(crate) fn execute_with(
             consent: hands.consent.to_owned(),
         },
         facts,
+        calibration: hands.calibration,
     };
     execute(execution, show)
 }

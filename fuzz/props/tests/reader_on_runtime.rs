@@ -237,6 +237,7 @@ fn read(fault: Option<Fault>, connections: Connections, segments: Segments) -> A
             control: &RunControl::default(),
             backpressure: Backpressure::Wait,
             facts: HostFacts::default(),
+            calibration: None,
             identity: RunIdentity {
                 run_id: "test".into(),
                 tool: "test".into(),

@@ -24,6 +24,10 @@ pub struct RunFacts {
     pub driver: String,
     /// Why this driver.
     pub driver_why: String,
+    /// The kernel's boot id.
+    pub boot_id: String,
+    /// The hash of the calibration that was given to the run.
+    pub calibration: Option<Hash>,
     /// Wall time of the start: a label.
     pub started: String,
     /// Wall time of the last line: a label.
@@ -103,6 +107,8 @@ pub(super) fn read(store: &dyn Store) -> Result<(RunFacts, History), Refusal> {
                 tool,
                 driver,
                 driver_why,
+                boot_id,
+                calibration,
                 ..
             } => {
                 if facts.is_some() {
@@ -114,6 +120,8 @@ pub(super) fn read(store: &dyn Store) -> Result<(RunFacts, History), Refusal> {
                     tool,
                     driver,
                     driver_why,
+                    boot_id,
+                    calibration,
                     started: line.wall,
                     ended: String::new(),
                     unknown_lines,

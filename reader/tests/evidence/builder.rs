@@ -314,6 +314,7 @@ impl Chronicle {
             driver: "virtual".to_owned(),
             driver_why: "written by hand".to_owned(),
             consent: "not needed".to_owned(),
+            calibration: None,
         };
         chronicle.tell(0, started);
         chronicle

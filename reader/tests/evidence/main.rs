@@ -1,6 +1,7 @@
 //! Evidence written by hand, verified, judged, and tampered with.
 
 mod builder;
+mod calibrated;
 mod judgements;
 mod rendered;
 

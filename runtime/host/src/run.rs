@@ -9,11 +9,11 @@ use assize_codes::{Code, E0902, E0903, E0904, E0905};
 use assize_core::{Driver, RunControl, Session};
 use assize_evidence::wire::{FileHeader, NONE};
 use assize_evidence::{
-    CELL_EXCHANGES, CELL_WIRE, CellCounts, EVIDENCE_FORMAT, FREEZE_FILE, HOST_FILE, HostFacts,
-    JOURNAL_FILE, Journal, JournalEvent, OBJECTS_DIR, PLAN_FILE, SERVER_LOG, Seal, StopReason,
-    Store, StoreFile, WARMUP_DIR, cell_dir, write_seal,
+    CALIBRATION_FILE, CELL_EXCHANGES, CELL_WIRE, CellCounts, EVIDENCE_FORMAT, FREEZE_FILE,
+    HOST_FILE, HostFacts, JOURNAL_FILE, Journal, JournalEvent, OBJECTS_DIR, PLAN_FILE, SERVER_LOG,
+    Seal, StopReason, Store, StoreFile, WARMUP_DIR, cell_dir, write_seal,
 };
-use assize_plan::{Arm, ArmTarget, Bundle, Cell, Unit};
+use assize_plan::{Arm, ArmTarget, Bundle, Cell, Hash, Unit};
 use assize_units::{DurNs, MonoNs};
 
 use crate::address::Base;
@@ -49,6 +49,8 @@ pub struct Execution<'a> {
     pub backpressure: Backpressure,
     /// Facts of the host.
     pub facts: HostFacts,
+    /// A calibration that goes into the evidence byte for byte.
+    pub calibration: Option<&'a [u8]>,
     /// Who runs it.
     pub identity: RunIdentity,
 }
@@ -221,6 +223,11 @@ impl<'a, 's> Run<'a, 's> {
         it.store
             .write(HOST_FILE, &text)
             .map_err(|error| disk(HOST_FILE, &error))?;
+        if let Some(bytes) = it.calibration {
+            it.store
+                .write(CALIBRATION_FILE, bytes)
+                .map_err(|error| disk(CALIBRATION_FILE, &error))?;
+        }
         let file = it
             .store
             .create(JOURNAL_FILE)
@@ -243,6 +250,7 @@ impl<'a, 's> Run<'a, 's> {
             driver: driver.name,
             driver_why: driver.why,
             consent: identity.consent,
+            calibration: run.it.calibration.map(Hash::of),
         })?;
         Ok(run)
     }

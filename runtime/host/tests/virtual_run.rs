@@ -236,6 +236,10 @@ fn bundle() -> Bundle {
 }
 
 fn run(store: &MemoryStore) -> RunOutcome {
+    run_with(store, None)
+}
+
+fn run_with(store: &MemoryStore, calibration: Option<&[u8]>) -> RunOutcome {
     let net = VirtualNet::new(VirtualLink::default());
     let mut driver = VirtualDriver::on(net.clone());
     let execution = Execution {
@@ -248,6 +252,7 @@ fn run(store: &MemoryStore) -> RunOutcome {
         control: &RunControl::default(),
         backpressure: Backpressure::Wait,
         facts: HostFacts::default(),
+        calibration,
         identity: RunIdentity {
             run_id: "test".into(),
             tool: "test".into(),
@@ -256,6 +261,35 @@ fn run(store: &MemoryStore) -> RunOutcome {
         },
     };
     execute(execution, &mut |_| {})
+}
+
+#[test]
+fn a_calibration_goes_into_the_evidence_byte_for_byte() {
+    let started = |store: &MemoryStore| {
+        let journal = store.read("journal.jsonl", 1 << 20).unwrap();
+        let line = JournalReader::parse(&journal).unwrap().lines.remove(0);
+        serde_json::to_value(line.event).unwrap()
+    };
+    // Whatever its bytes are: what they mean is no matter of the runtime.
+    let bytes = b" {\xff \n";
+    let store = MemoryStore::new();
+    let outcome = run_with(&store, Some(bytes));
+    assert_eq!(store.read("calibration.json", 100).unwrap(), bytes);
+    let hash = serde_json::to_value(Hash::of(bytes)).unwrap();
+    assert_eq!(started(&store)["calibration"], hash);
+    assert_eq!(check_seal(&store).unwrap(), outcome.seal);
+    store.replace("calibration.json", b"other".to_vec());
+    assert!(check_seal(&store).is_err());
+
+    let without = MemoryStore::new();
+    run(&without);
+    assert!(started(&without).get("calibration").is_none());
+    assert!(
+        !without
+            .list()
+            .unwrap()
+            .contains(&"calibration.json".to_owned())
+    );
 }
 
 #[test]

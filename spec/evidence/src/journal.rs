@@ -46,6 +46,9 @@ pub enum JournalEvent {
         driver_why: String,
         /// How consent was given: `approved`, `terminal`, `not needed`, `in process`.
         consent: String,
+        /// SHA-256 of the calibration that was given to the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        calibration: Option<Hash>,
     },
     /// A unit begins.
     UnitStarted {
@@ -366,6 +369,7 @@ mod tests {
             driver: "epoll".into(),
             driver_why: "the plan names it".into(),
             consent: "not needed".into(),
+            calibration: None,
         }
     }
 
