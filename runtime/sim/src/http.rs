@@ -117,6 +117,8 @@ struct Socket {
     backlog: Vec<u8>,
     written: usize,
     stage: Stage,
+    /// The peer wants to read nothing now.
+    held: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,6 +230,7 @@ impl<P: Peer> Host<P> {
                 backlog: Vec::new(),
                 written: 0,
                 stage: Stage::Open,
+                held: false,
             };
             self.sockets.insert(number, socket);
             self.served.connections += 1;
@@ -261,6 +264,7 @@ impl<P: Peer> Host<P> {
         if flags.contains(epoll::EventFlags::OUT) {
             self.write_on(now, number)?;
         }
+        // A held socket tells of its end alone.
         let readable = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
         if flags.intersects(readable) {
             self.read(now, number)?;
@@ -292,8 +296,29 @@ impl<P: Peer> Host<P> {
             match output {
                 EngineOutput::Send { conn, bytes } => self.send(now, conn.0, bytes)?,
                 EngineOutput::Close { conn, abort } => self.close(now, conn.0, abort)?,
+                EngineOutput::Reading { conn, on } => self.hold(conn.0, !on)?,
             }
         }
+        Ok(())
+    }
+
+    fn hold(&mut self, number: u64, held: bool) -> io::Result<()> {
+        if let Some(socket) = self.sockets.get_mut(&number) {
+            socket.held = held;
+        }
+        self.watch(number)
+    }
+
+    /// Watches a socket for what it is good for now.
+    fn watch(&self, number: u64) -> io::Result<()> {
+        let Some(socket) = self.sockets.get(&number) else {
+            return Ok(());
+        };
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, !socket.held);
+        flags.set(epoll::EventFlags::OUT, !socket.backlog.is_empty());
+        let data = epoll::EventData::new_u64(number);
+        epoll::modify(&self.epoll, &socket.stream, data, flags)?;
         Ok(())
     }
 
@@ -319,15 +344,14 @@ impl<P: Peer> Host<P> {
         }
         self.served.sent_bytes += taken as u64;
         if taken < bytes.len() {
-            if socket.backlog.is_empty() {
-                let data = epoll::EventData::new_u64(number);
-                let both = epoll::EventFlags::IN | epoll::EventFlags::OUT;
-                epoll::modify(&self.epoll, &socket.stream, data, both)?;
-            }
+            let unwatched = socket.backlog.is_empty();
             socket.backlog.extend_from_slice(&bytes[taken..]);
             if socket.backlog.len() - socket.written > MAX_BACKLOG_BYTES {
                 reset_on_close(&socket.stream);
                 return self.forget(now, number);
+            }
+            if unwatched {
+                self.watch(number)?;
             }
         }
         self.peer.recycle(bytes);
@@ -351,9 +375,9 @@ impl<P: Peer> Host<P> {
         }
         socket.backlog = Vec::new();
         socket.written = 0;
-        let data = epoll::EventData::new_u64(number);
-        epoll::modify(&self.epoll, &socket.stream, data, epoll::EventFlags::IN)?;
-        match socket.stage {
+        let stage = socket.stage;
+        self.watch(number)?;
+        match stage {
             Stage::Closing(abort) => self.close(now, number, abort),
             Stage::Open | Stage::Lingering => Ok(()),
         }
@@ -375,6 +399,9 @@ impl<P: Peer> Host<P> {
             return self.forget(now, number);
         }
         socket.stage = Stage::Lingering;
+        if std::mem::take(&mut socket.held) {
+            self.watch(number)?;
+        }
         self.lingering.push_back(number);
         if self.lingering.len() > MAX_LINGERING
             && let Some(oldest) = self.lingering.front().copied()

@@ -19,4 +19,4 @@ pub use engine::{
 pub use peer::{Peer, WriteStamp};
 pub use script::{Act, Script, ScriptPeer};
 pub use virtual_driver::VirtualDriver;
-pub use virtual_net::{ProbeAnswer, Segments, VirtualLink, VirtualNet};
+pub use virtual_net::{ProbeAnswer, Segments, VirtualLink, VirtualNet, WINDOW_BYTES};

@@ -27,8 +27,16 @@ pub struct Script {
 pub enum Act {
     /// Wait until a whole request has arrived. What follows is timed from here.
     Request,
-    /// Wait until so long after the last whole request, or after the connection was accepted where
-    /// there was none. Absolute: a late act does not delay the next.
+    /// Wait until the head of a request has arrived; the request itself may be waited for later.
+    /// What follows is timed from here.
+    Head,
+    /// Read nothing until the next `Request` or `Head`: what the client sends stays with the
+    /// system, and once that is full, with the client.
+    Hold,
+    /// Wait until so many connections wait here; then all go on, in the order in which they came.
+    Meet(usize),
+    /// Wait until so long after the last `Request` or `Head`, or after the connection was accepted
+    /// where there was none. Absolute: a late act does not delay the next.
     At(DurNs),
     /// Write these bytes, in one write.
     Send(Vec<u8>),
@@ -76,6 +84,10 @@ pub struct ScriptPeer {
     conns: HashMap<ConnId, Actor>,
     timers: BinaryHeap<Reverse<(MonoNs, ConnId)>>,
     outputs: VecDeque<EngineOutput>,
+    /// Connections at a `Meet`.
+    meeting: Vec<ConnId>,
+    /// Connections whose `Meet` is over.
+    met: VecDeque<ConnId>,
 }
 
 /// One connection's place in its script.
@@ -85,6 +97,7 @@ struct Actor {
     next: usize,
     base: MonoNs,
     reader: RequestReader,
+    holds: bool,
 }
 
 /// Longest request that a script waits for.
@@ -100,11 +113,24 @@ impl ScriptPeer {
             conns: HashMap::new(),
             timers: BinaryHeap::new(),
             outputs: VecDeque::new(),
+            meeting: Vec::new(),
+            met: VecDeque::new(),
+        }
+    }
+
+    /// Plays a connection on, and those that it lets go on.
+    fn play(&mut self, now: MonoNs, conn: ConnId) {
+        self.play_one(now, conn);
+        while let Some(conn) = self.met.pop_front() {
+            if let Some(actor) = self.conns.get_mut(&conn) {
+                actor.next += 1;
+                self.play_one(now, conn);
+            }
         }
     }
 
     /// Plays a connection on, as far as its script allows at `now`.
-    fn play(&mut self, now: MonoNs, conn: ConnId) {
+    fn play_one(&mut self, now: MonoNs, conn: ConnId) {
         let Some(actor) = self.conns.get_mut(&conn) else {
             return;
         };
@@ -122,12 +148,32 @@ impl ScriptPeer {
                 return;
             };
             match act {
-                Act::Request => {
-                    if !actor.take_request() {
+                Act::Request | Act::Head => {
+                    if std::mem::take(&mut actor.holds) {
+                        self.outputs
+                            .push_back(EngineOutput::Reading { conn, on: true });
+                    }
+                    let arrived = match act {
+                        Act::Request => actor.take_request(),
+                        _ => actor.has_head(),
+                    };
+                    if !arrived {
                         return;
                     }
                     actor.base = now;
                     rounds = 0;
+                }
+                Act::Hold => {
+                    actor.holds = true;
+                    self.outputs
+                        .push_back(EngineOutput::Reading { conn, on: false });
+                }
+                Act::Meet(connections) => {
+                    self.meeting.push(conn);
+                    if self.meeting.len() >= *connections {
+                        self.met.extend(self.meeting.drain(..));
+                    }
+                    return;
                 }
                 Act::At(after) => {
                     let due = actor.base.after(*after);
@@ -154,12 +200,20 @@ impl ScriptPeer {
 
 impl Actor {
     fn take_request(&mut self) -> bool {
+        self.poll() == Progress::Ready && self.reader.take(|_, _| ()).is_some()
+    }
+
+    fn has_head(&mut self) -> bool {
+        self.poll();
+        self.reader.has_head()
+    }
+
+    /// A script says what it says, also to a client that waits for `100 Continue`.
+    fn poll(&mut self) -> Progress {
         loop {
             match self.reader.poll() {
-                Progress::Ready => return self.reader.take(|_, _| ()).is_some(),
-                // A script says what it says, also to a client that waits.
                 Progress::Expects => {}
-                Progress::Wait | Progress::Malformed(_) => return false,
+                progress => return progress,
             }
         }
     }
@@ -173,6 +227,7 @@ impl Peer for ScriptPeer {
             next: 0,
             base: now,
             reader: RequestReader::new(MAX_HEAD_BYTES, MAX_BODY_BYTES),
+            holds: false,
         };
         self.accepted += 1;
         self.conns.insert(conn, actor);
@@ -191,7 +246,7 @@ impl Peer for ScriptPeer {
         let waits = self.scripts.get(actor.script).is_some_and(|script| {
             matches!(
                 script.acts.get(actor.next % script.acts.len().max(1)),
-                Some(Act::Request)
+                Some(Act::Request | Act::Head)
             )
         });
         if waits {
@@ -201,6 +256,7 @@ impl Peer for ScriptPeer {
 
     fn handle_closed(&mut self, _: MonoNs, conn: ConnId) {
         self.conns.remove(&conn);
+        self.meeting.retain(|waiting| *waiting != conn);
     }
 
     fn handle_timeout(&mut self, now: MonoNs) {
@@ -285,6 +341,54 @@ mod tests {
         let mut peer = ScriptPeer::new(vec![Script { acts, repeat: true }]);
         peer.handle_open(MonoNs(0), CONN);
         assert_eq!(outputs(&mut peer).len(), 2);
+    }
+
+    #[test]
+    fn a_head_is_awaited_alone_and_a_hold_lasts_until_the_next_wait() {
+        let acts = vec![
+            Act::Head,
+            Act::Hold,
+            Act::Send(b"early".to_vec()),
+            Act::At(DurNs(50)),
+            Act::Request,
+            Act::Send(b"late".to_vec()),
+        ];
+        let repeat = false;
+        let mut peer = ScriptPeer::new(vec![Script { acts, repeat }]);
+        let send = |bytes: &[u8]| EngineOutput::Send {
+            conn: CONN,
+            bytes: bytes.to_vec(),
+        };
+        let reading = |on| EngineOutput::Reading { conn: CONN, on };
+        peer.handle_open(MonoNs(0), CONN);
+        let head = REQUEST.len() - 2;
+        peer.handle_received(MonoNs(5), CONN, &REQUEST[..head - 1]);
+        assert_eq!(outputs(&mut peer), []);
+        peer.handle_received(MonoNs(10), CONN, &REQUEST[head - 1..head]);
+        assert_eq!(outputs(&mut peer), [reading(false), send(b"early")]);
+        peer.handle_timeout(MonoNs(60));
+        assert_eq!(outputs(&mut peer), [reading(true)]);
+        peer.handle_received(MonoNs(70), CONN, &REQUEST[head..]);
+        assert_eq!(outputs(&mut peer), [send(b"late")]);
+    }
+
+    #[test]
+    fn connections_meet_and_go_on_in_the_order_in_which_they_came() {
+        let acts = vec![Act::Request, Act::Meet(3), Act::Send(b"a".to_vec())];
+        let mut peer = ScriptPeer::new(vec![Script { acts, repeat: true }]);
+        let mut sent_to = |conns: &[u64]| {
+            for conn in conns {
+                peer.handle_open(MonoNs(0), ConnId(*conn));
+                peer.handle_received(MonoNs(0), ConnId(*conn), REQUEST);
+            }
+            // One that goes away is not waited for, and does not count.
+            peer.handle_closed(MonoNs(0), ConnId(1));
+            outputs(&mut peer).len()
+        };
+        assert_eq!(sent_to(&[1, 2, 3]), 3);
+        assert_eq!(sent_to(&[1, 5]), 0);
+        assert_eq!(sent_to(&[4]), 0);
+        assert_eq!(sent_to(&[6]), 3);
     }
 
     #[test]

@@ -14,8 +14,9 @@ use crate::virtual_net::{Delivery, Segments, VirtualLink, VirtualNet};
 /// Runs cells against the peers of a [`VirtualNet`].
 ///
 /// An instant lasts as long as anything is due at it; then the clock jumps to the next. Sending
-/// takes no time: the kernel that is not there accepts a request whole. The same session, peers
-/// and link give the same entries to the sink, byte for byte.
+/// takes no time, but for what a peer leaves unread ([`WINDOW_BYTES`](crate::WINDOW_BYTES)). The
+/// same session, peers and link give the same entries to the sink, byte for byte; over sockets they
+/// would give the same up to times and cuts.
 pub struct VirtualDriver {
     net: VirtualNet,
 }
@@ -132,6 +133,9 @@ impl Cell {
                 if let Some(client) = self.clients.get(&conn) {
                     deliver(session, sink, now, *client, delivery);
                 }
+                if session.has_output() {
+                    self.perform(session, sink);
+                }
             }
             session.handle_timeout(now, sink);
         }
@@ -149,11 +153,13 @@ impl Cell {
                 }
                 Output::Send { conn, data } => {
                     session.handle_send_started(now, conn, sink);
-                    if let Some(end) = self.conns.get(&conn) {
-                        let (front, rest) = data.parts(session.spec());
-                        self.net.send(*end, &[front, rest].concat());
+                    let Some(end) = self.conns.get(&conn) else {
+                        continue;
+                    };
+                    let (front, rest) = data.parts(session.spec());
+                    if self.net.send(*end, front, rest) {
+                        session.handle_sent(now, conn, sink);
                     }
-                    session.handle_sent(now, conn, sink);
                 }
                 Output::Close { conn } => {
                     if let Some(end) = self.conns.remove(&conn) {
@@ -190,6 +196,7 @@ fn deliver(
             session.handle_failed(now, conn, SocketOp::Connect, ECONNREFUSED, sink);
         }
         Delivery::Received(bytes) => session.handle_received(now.into(), conn, &bytes, sink),
+        Delivery::Sent => session.handle_sent(now, conn, sink),
         Delivery::Eof => session.handle_eof(now.into(), conn, sink),
         Delivery::Reset => session.handle_failed(now, conn, SocketOp::Receive, ECONNRESET, sink),
     }

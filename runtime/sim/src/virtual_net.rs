@@ -3,6 +3,9 @@
 //! Nothing sleeps and nothing is ambient: the same inputs give the same deliveries in the same
 //! order. At one instant peers first do what is due, in the order of their addresses, then what is
 //! in flight arrives, in the order in which it was sent.
+//!
+//! A client sends [`WINDOW_BYTES`] ahead of what its peer has read; the rest of a longer request
+//! leaves as the peer reads.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -15,6 +18,9 @@ use assize_units::{DurNs, MonoNs};
 use crate::engine::draw::mix;
 use crate::engine::{ConfigError, ConnId, Engine, EngineConfig, EngineOutput};
 use crate::peer::{Peer, WriteStamp};
+
+/// Bytes of a client that its peer has not read, at most: what the buffers of two systems hold.
+pub const WINDOW_BYTES: u64 = 2 << 20;
 
 /// How bytes travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +85,7 @@ impl VirtualNet {
             next_conn: 0,
             cuts: 0,
             ends: HashMap::new(),
+            held: HashMap::new(),
             stamps: None,
         };
         VirtualNet {
@@ -170,10 +177,10 @@ impl VirtualNet {
         conn
     }
 
-    /// Sends the client's bytes.
-    pub(crate) fn send(&self, conn: ConnId, bytes: &[u8]) {
-        let mut state = self.state.borrow_mut();
-        state.carry(conn, bytes, Side::Client);
+    /// Sends the client's bytes; true where all of them are on their way. Otherwise a
+    /// [`Delivery::Sent`] tells when they are.
+    pub(crate) fn send(&self, conn: ConnId, front: &[u8], rest: &[u8]) -> bool {
+        self.state.borrow_mut().send(conn, [front, rest].concat())
     }
 
     /// Closes the client's end: what is still on its way to it is dropped.
@@ -195,6 +202,8 @@ pub(crate) enum Delivery {
     Connected,
     Refused,
     Received(Vec<u8>),
+    /// The last byte of what the client sends has left it.
+    Sent,
     Eof,
     Reset,
 }
@@ -209,6 +218,8 @@ struct NetState {
     cuts: u64,
     /// Connections that their client has not closed.
     ends: HashMap<ConnId, End>,
+    /// Connections that their peer does not read now, with what has arrived on them.
+    held: HashMap<ConnId, Vec<u8>>,
     stamps: Option<Vec<(SocketAddr, WriteStamp)>>,
 }
 
@@ -220,6 +231,10 @@ struct End {
     last_to_client: MonoNs,
     /// The peer accepted it and has not ended it.
     open_at_peer: bool,
+    /// Bytes on their way to the peer, or there and not read.
+    unread_bytes: u64,
+    /// Bytes that have not left the client.
+    unsent: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -241,6 +256,10 @@ enum Flight {
     ToPeerClosed {
         conn: ConnId,
         addr: SocketAddr,
+    },
+    /// The peer has read, and the client hears that there is room.
+    Room {
+        conn: ConnId,
     },
     ToClient {
         conn: ConnId,
@@ -303,10 +322,25 @@ impl NetState {
     fn arrive(&mut self, flight: Flight, deliveries: &mut Vec<(ConnId, Delivery)>) {
         match flight {
             Flight::Syn { conn, addr } => self.arrive_syn(conn, addr),
-            Flight::ToPeer { conn, addr, bytes } => {
-                self.with_peer(addr, |peer, now| peer.handle_received(now, conn, &bytes));
+            Flight::ToPeer { conn, addr, bytes } => match self.held.get_mut(&conn) {
+                Some(held) => held.extend_from_slice(&bytes),
+                None => {
+                    self.count_read(conn, bytes.len());
+                    self.with_peer(addr, |peer, now| peer.handle_received(now, conn, &bytes));
+                }
+            },
+            Flight::Room { conn } => {
+                if let Some(end) = self.ends.get_mut(&conn)
+                    && !end.unsent.is_empty()
+                {
+                    let rest = std::mem::take(&mut end.unsent);
+                    if self.send(conn, rest) {
+                        deliveries.push((conn, Delivery::Sent));
+                    }
+                }
             }
             Flight::ToPeerClosed { conn, addr } => {
+                self.held.remove(&conn);
                 self.with_peer(addr, |peer, now| peer.handle_closed(now, conn));
             }
             Flight::ToClient { conn, delivery } => {
@@ -350,7 +384,48 @@ impl NetState {
                     }
                 }
                 EngineOutput::Close { conn, abort } => self.end_by_peer(conn, abort),
+                EngineOutput::Reading { conn, on: false } => {
+                    self.held.entry(conn).or_default();
+                }
+                EngineOutput::Reading { conn, on: true } => self.read_held(addr, conn),
             }
+        }
+    }
+
+    /// Hands a peer what arrived while it did not read.
+    fn read_held(&mut self, addr: SocketAddr, conn: ConnId) {
+        let Some(held) = self.held.remove(&conn).filter(|held| !held.is_empty()) else {
+            return;
+        };
+        self.count_read(conn, held.len());
+        let now = self.now;
+        if let Some(peer) = self.peers.get_mut(&addr) {
+            peer.handle_received(now, conn, &held);
+        }
+    }
+
+    /// Sends what there is room for and keeps the rest; true where nothing is left.
+    fn send(&mut self, conn: ConnId, mut bytes: Vec<u8>) -> bool {
+        let Some(end) = self.ends.get_mut(&conn) else {
+            return true;
+        };
+        let room = WINDOW_BYTES.saturating_sub(end.unread_bytes) as usize;
+        end.unsent = bytes.split_off(room.min(bytes.len()));
+        end.unread_bytes += bytes.len() as u64;
+        let whole = end.unsent.is_empty();
+        self.carry(conn, &bytes, Side::Client);
+        whole
+    }
+
+    /// A peer has read so many bytes: a client that waits for room hears of it.
+    fn count_read(&mut self, conn: ConnId, bytes: usize) {
+        let at = self.now.after(self.link.latency);
+        let Some(end) = self.ends.get_mut(&conn) else {
+            return;
+        };
+        end.unread_bytes = end.unread_bytes.saturating_sub(bytes as u64);
+        if !end.unsent.is_empty() {
+            self.fly(at, Flight::Room { conn });
         }
     }
 
@@ -368,6 +443,7 @@ impl NetState {
             return;
         };
         end.open_at_peer = false;
+        self.held.remove(&conn);
         let at = sent.max(end.last_to_client);
         let delivery = if abort {
             Delivery::Reset
@@ -432,6 +508,8 @@ impl NetState {
             last_to_peer: self.now,
             last_to_client: self.now,
             open_at_peer: false,
+            unread_bytes: 0,
+            unsent: Vec::new(),
         };
         self.ends.insert(conn, end);
         conn

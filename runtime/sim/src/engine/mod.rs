@@ -55,6 +55,14 @@ pub enum EngineOutput {
         /// Reset (RST) it instead of an orderly close (FIN).
         abort: bool,
     },
+    /// Read nothing more from the connection, or read it again. A connection is read from the
+    /// start; an engine reads always, a script may not.
+    Reading {
+        /// The connection.
+        conn: ConnId,
+        /// Whether its bytes are read from now on.
+        on: bool,
+    },
 }
 
 /// A simulated inference server.

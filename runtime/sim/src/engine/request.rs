@@ -120,6 +120,11 @@ impl RequestReader {
         self.buffer.is_empty() && matches!(self.state, State::Head(_))
     }
 
+    /// Whether the head of the next request has arrived, once the bytes were polled.
+    pub(crate) fn has_head(&self) -> bool {
+        !matches!(self.state, State::Head(_) | State::Failed(_))
+    }
+
     /// Goes as far as the bytes allow.
     pub(crate) fn poll(&mut self) -> Progress {
         loop {

@@ -65,6 +65,7 @@ impl World {
                 EngineOutput::Close { conn, abort } => {
                     self.received.entry(conn.0).or_default().closed = Some((at, abort));
                 }
+                EngineOutput::Reading { .. } => panic!("an engine reads always"),
             }
         }
     }
