@@ -57,6 +57,9 @@ struct Socket {
     sending: Option<Sending>,
     /// A receive told the end or a failure: nothing more is to come.
     ended: bool,
+    /// A send found the connection broken. The system tells of a reset once: a receive after that
+    /// sees an end.
+    reset: bool,
 }
 
 /// A send that the kernel has not accepted wholly.
@@ -273,6 +276,10 @@ impl Cell<'_> {
             };
             let now = clock::now();
             let mut more = to_the_end;
+            let answer = match answer {
+                Ok((0, _)) if socket.reset => Err(Errno::CONNRESET),
+                answer => answer,
+            };
             match answer {
                 Ok((0, kernel_ns)) => {
                     socket.ended = true;
@@ -359,6 +366,7 @@ impl Cell<'_> {
                 Err(Errno::AGAIN) => return,
                 Err(errno) => {
                     socket.sending = None;
+                    socket.reset = matches!(errno, Errno::CONNRESET | Errno::PIPE);
                     self.failed(now, conn, SocketOp::Send, errno);
                 }
             }
@@ -397,6 +405,7 @@ impl EpollDriver {
             connecting: matches!(outcome, Connecting::UnderWay),
             sending: None,
             ended: false,
+            reset: false,
         });
         Ok(outcome)
     }

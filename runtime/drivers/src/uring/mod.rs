@@ -287,7 +287,7 @@ impl Cell<'_> {
                     }
                     0 if more => false,
                     0 => {
-                        self.session.handle_eof(now.into(), conn, self.sink);
+                        self.ended(now.into(), conn);
                         false
                     }
                     errno => {
@@ -327,9 +327,17 @@ impl Cell<'_> {
         }
         // With a control area the end is not a result of 0 but a message without bytes.
         if !more {
-            self.session.handle_eof(at, conn, self.sink);
+            self.ended(at, conn);
         }
         true
+    }
+
+    fn ended(&mut self, at: Stamp, conn: ConnId) {
+        if self.memory.get(conn).is_some_and(|socket| socket.reset) {
+            self.failed(at.mono, conn, SocketOp::Receive, libc::ECONNRESET);
+        } else {
+            self.session.handle_eof(at, conn, self.sink);
+        }
     }
 
     fn handle_send(&mut self, now: MonoNs, conn: ConnId, result: i32) -> Result<(), DriverFailure> {
@@ -341,7 +349,7 @@ impl Cell<'_> {
             return Ok(());
         };
         if result < 0 {
-            self.failed(now, conn, SocketOp::Send, -result);
+            self.send_failed(now, conn, -result);
             return Ok(());
         }
         let (front, rest) = sending.data.parts(self.session.spec());
@@ -398,7 +406,7 @@ impl Cell<'_> {
             Ok(done) => done,
             Err(Errno::AGAIN) => 0,
             Err(errno) => {
-                self.failed(now, conn, SocketOp::Send, errno.raw_os_error());
+                self.send_failed(now, conn, errno.raw_os_error());
                 return Ok(());
             }
         };
@@ -414,6 +422,13 @@ impl Cell<'_> {
         self.memory.remove(conn);
         self.session.handle_closed(clock::now(), conn, self.sink);
         Ok(())
+    }
+
+    fn send_failed(&mut self, now: MonoNs, conn: ConnId, errno: i32) {
+        if let Some(socket) = self.memory.get(conn) {
+            socket.reset = matches!(errno, libc::ECONNRESET | libc::EPIPE);
+        }
+        self.failed(now, conn, SocketOp::Send, errno);
     }
 
     fn failed(&mut self, now: MonoNs, conn: ConnId, op: SocketOp, errno: i32) {

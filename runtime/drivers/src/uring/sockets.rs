@@ -36,6 +36,9 @@ pub(super) struct Socket {
     /// The session asked for its end.
     pub closing: bool,
     pub sending: Option<Sending>,
+    /// A send found the connection broken. The system tells of a reset once: a receive after that
+    /// sees an end. Where a part was sent the ring swallows that error, and the next says EPIPE.
+    pub reset: bool,
     message: Option<Box<Message>>,
 }
 
@@ -109,6 +112,7 @@ impl Memory {
             pending: 0,
             closing: false,
             sending: None,
+            reset: false,
             message: None,
         });
     }

@@ -1,9 +1,11 @@
-//! What a cell showed, without its times.
+//! What a cell showed, without its times and without the cuts of its bytes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use assize_core::{
-    CellSpec, ConnId, Driver, Entry, PeerEnd, Phase, RunControl, Session, Sink, Stamp, Terminal,
+    CellSpec, ConnId, Driver, Entry, Exchange, PeerEnd, Phase, RunControl, Session, Sink, Stamp,
+    Terminal,
 };
 use assize_units::MonoNs;
 
@@ -18,27 +20,63 @@ pub struct Observed {
     pub done_events: u32,
     pub received_bytes: u64,
     pub body_bytes: u64,
+    pub surplus_bytes: u64,
     pub sent_bytes: u64,
     pub peer_end: Option<PeerEnd>,
     /// The request's number on its connection.
     pub nth: Option<u32>,
     /// The kinds of its entries in order, receives that follow each other as one.
     pub order: Vec<String>,
-    /// Its received bytes.
-    pub bytes: Vec<u8>,
 }
 
 /// A whole cell.
 #[derive(Debug)]
 pub struct Shown {
     pub requests: Vec<Observed>,
-    /// Entries of no request that are not clock or driver facts, by kind, sorted.
+    /// For each connection its entries in order, receives that follow each other as one. Sorted:
+    /// numbers of connections depend on times where several requests are in flight.
+    pub connections: Vec<Vec<String>>,
+    /// Entries of neither a request nor a connection, in order.
     pub others: Vec<String>,
+    /// The received bytes of each request.
+    pub bytes: Vec<Vec<u8>>,
     /// The driver's facts.
     pub drivers: Vec<String>,
     pub clocks: usize,
     pub stamped_receives: usize,
     pub receives: usize,
+    /// Requests admitted and not ended, at most.
+    pub most_in_flight: usize,
+    pub exchanges: Vec<Exchange>,
+}
+
+impl Shown {
+    /// All that does not depend on times and cuts is the same.
+    pub fn assert_same(&self, other: &Shown, who: &str) {
+        assert_eq!(self.requests, other.requests, "{who}");
+        assert_eq!(self.connections, other.connections, "{who}");
+        assert_eq!(self.others, other.others, "{who}");
+        for (req, (bytes, like)) in self.bytes.iter().zip(&other.bytes).enumerate() {
+            assert!(bytes == like, "{who}: the bytes of request {req}");
+        }
+    }
+
+    /// Connections that stood.
+    pub fn connected(&self) -> usize {
+        let stood =
+            |entries: &&Vec<String>| entries.iter().any(|entry| entry.contains("Connected"));
+        self.connections.iter().filter(stood).count()
+    }
+
+    pub fn terminals(&self) -> Vec<Terminal> {
+        let ended = |request: &Observed| request.terminal.expect("a terminal state");
+        self.requests.iter().map(ended).collect()
+    }
+
+    pub fn all_complete(&self) -> bool {
+        let complete = |terminal: &Terminal| *terminal == Terminal::Complete;
+        self.terminals().iter().all(complete)
+    }
 }
 
 /// Runs a cell on a driver.
@@ -96,6 +134,8 @@ struct Tape {
     lines: Vec<Line>,
     last: MonoNs,
     stamped: usize,
+    in_flight: usize,
+    most_in_flight: usize,
 }
 
 impl Sink for Tape {
@@ -114,6 +154,12 @@ impl Sink for Tape {
             }
             _ => Vec::new(),
         };
+        match entry {
+            Entry::Admit => self.in_flight += 1,
+            Entry::Terminal { phase, .. } if phase != Phase::Queued => self.in_flight -= 1,
+            _ => {}
+        }
+        self.most_in_flight = self.most_in_flight.max(self.in_flight);
         self.lines.push(Line {
             conn,
             req,
@@ -140,50 +186,84 @@ fn kind(entry: Entry<'_>) -> String {
     }
 }
 
+/// Appends an entry, unless it is one more receive.
+fn append(order: &mut Vec<String>, kind: String) {
+    if !(kind.ends_with("Received") && order.last() == Some(&kind)) {
+        order.push(kind);
+    }
+}
+
 impl Tape {
-    fn shown(&self, session: &Session) -> Shown {
-        let requests = session.exchanges().iter().zip(0..).map(|(exchange, req)| {
-            let mut order: Vec<String> = Vec::new();
-            let mut bytes = Vec::new();
-            for line in self.lines.iter().filter(|line| line.req == Some(req)) {
-                bytes.extend_from_slice(&line.bytes);
-                if !(line.kind == "Received" && order.last() == Some(&line.kind)) {
-                    order.push(line.kind.clone());
+    fn shown(self, session: &Session) -> Shown {
+        let mut orders = vec![Vec::new(); session.exchanges().len()];
+        let mut bytes = vec![Vec::new(); session.exchanges().len()];
+        let mut connections: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        let mut others = Vec::new();
+        let (mut drivers, mut clocks, mut receives) = (Vec::new(), 0, 0);
+        for line in self.lines {
+            match line.kind.as_str() {
+                "Driver" => {
+                    drivers.push(String::from_utf8_lossy(&line.bytes).into_owned());
+                    continue;
                 }
+                "Clock" => {
+                    clocks += 1;
+                    continue;
+                }
+                "Received" => receives += 1,
+                // Which operation the system tells of a reset is its own choice; the receive that
+                // follows says the same on every driver.
+                "Failed Send 104" | "Failed Send 32" => continue,
+                _ => {}
             }
-            Observed {
-                terminal: exchange.terminal,
-                phase: exchange.phase,
-                status: exchange.status,
-                errno: exchange.errno,
-                events: exchange.events,
-                done_events: exchange.done_events,
-                received_bytes: exchange.received_bytes,
-                body_bytes: exchange.body_bytes,
-                sent_bytes: exchange.sent_bytes,
-                peer_end: exchange.peer_end,
-                nth: exchange.reuse.map(|reuse| reuse.nth),
-                order,
-                bytes,
+            if let Some(conn) = line.conn {
+                let who = line.req.map_or("-".to_owned(), |req| req.to_string());
+                let entries = connections.entry(conn.serial).or_default();
+                append(entries, format!("{who} {}", line.kind));
             }
-        });
-        let of_kind = |kind: &str| self.lines.iter().filter(|line| line.kind == kind).count();
-        let mut others: Vec<String> = self
-            .lines
-            .iter()
-            .filter(|line| line.req.is_none() && line.kind != "Clock" && line.kind != "Driver")
-            .map(|line| format!("{} {}", line.kind, line.conn.is_some()))
-            .collect();
-        others.sort();
-        let drivers = self.lines.iter().filter(|line| line.kind == "Driver");
-        let drivers = drivers.map(|line| String::from_utf8_lossy(&line.bytes).into_owned());
-        Shown {
-            requests: requests.collect(),
-            others,
-            drivers: drivers.collect(),
-            clocks: of_kind("Clock"),
-            stamped_receives: self.stamped,
-            receives: of_kind("Received"),
+            match line.req {
+                Some(req) => {
+                    bytes[req as usize].extend_from_slice(&line.bytes);
+                    append(&mut orders[req as usize], line.kind);
+                }
+                None if line.conn.is_none() => others.push(line.kind),
+                None => {}
+            }
         }
+        let mut connections: Vec<Vec<String>> = connections.into_values().collect();
+        connections.sort();
+        let observed = session.exchanges().iter().zip(orders);
+        Shown {
+            requests: observed
+                .map(|(exchange, order)| observe(exchange, order))
+                .collect(),
+            connections,
+            others,
+            bytes,
+            drivers,
+            clocks,
+            stamped_receives: self.stamped,
+            receives,
+            most_in_flight: self.most_in_flight,
+            exchanges: session.exchanges().to_vec(),
+        }
+    }
+}
+
+fn observe(exchange: &Exchange, order: Vec<String>) -> Observed {
+    Observed {
+        terminal: exchange.terminal,
+        phase: exchange.phase,
+        status: exchange.status,
+        errno: exchange.errno,
+        events: exchange.events,
+        done_events: exchange.done_events,
+        received_bytes: exchange.received_bytes,
+        body_bytes: exchange.body_bytes,
+        surplus_bytes: exchange.surplus_bytes,
+        sent_bytes: exchange.sent_bytes,
+        peer_end: exchange.peer_end,
+        nth: exchange.reuse.map(|reuse| reuse.nth),
+        order,
     }
 }
