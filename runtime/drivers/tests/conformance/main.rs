@@ -11,6 +11,7 @@
 //! - `kernel_stamps_gathered_or_not`: no kernel stamps the receives of virtual time.
 //! - `buffers_that_run_out_lose_nothing`: provided buffers are io_uring's alone.
 //! - brackets of the wall clock (`Clock` entries): virtual time has one clock.
+//! - `each_of_a_burst_is_stamped_as_it_is_sent`: in virtual time all of a burst has one instant.
 //! - No case resets a connection that is still being made, or lets connecting time out: over
 //!   sockets the system decides when it tells of that.
 #![allow(
@@ -24,6 +25,7 @@ mod connections;
 mod loads;
 mod observed;
 mod peer;
+mod scale;
 mod uploads;
 
 use std::net::SocketAddr;
