@@ -60,7 +60,7 @@ fn perform(session: &mut Session, now: MonoNs, sink: &mut Plaintext, conn: &mut 
                 session.handle_send_started(now, conn, sink);
                 session.handle_sent(now, conn, sink);
             }
-            Output::Close { conn: old } => {
+            Output::Close { conn: old, .. } => {
                 *conn = None;
                 session.handle_closed(now, old, sink);
             }

@@ -297,11 +297,7 @@ impl<'a> Stage<'a> {
                 conversation.send_start = Some(at);
                 conversation.head_bytes = head.len() as u64;
             }
-            Payload::Sent { bytes } => {
-                let conversation = self.conversation(req);
-                conversation.sent = Some(at);
-                conversation.sent_bytes = bytes;
-            }
+            Payload::Sent { bytes } => self.sent(req, at, bytes)?,
             Payload::Recv(bytes) => {
                 let instants = self.instants(record);
                 self.receive(req, bytes, instants)?;
@@ -513,7 +509,6 @@ impl<'a> Stage<'a> {
         }
         let conversation = self.conversations.remove(&req).unwrap_or_default();
         self.in_flight -= u32::from(conversation.admitted.is_some());
-        self.check_sent(req, &conversation)?;
         let (class, prompt) = self.class_of(req)?;
         let place = self.trace.class_of(req as usize) as usize;
         let id = self.id(req);
@@ -554,23 +549,20 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// The kernel accepted exactly the head and the body.
-    fn check_sent(&self, req: u32, conversation: &Conversation) -> Result<(), Refusal> {
-        if conversation.sent.is_none() {
-            return Ok(());
-        }
+    /// The kernel accepted exactly the head and the body, or less of them by the end of the request.
+    fn sent(&mut self, req: u32, at: MonoNs, bytes: u64) -> Result<(), Refusal> {
         let (class, prompt) = self.class_of(req)?;
         let body = class.bodies.get(prompt as usize);
         let size = body.and_then(|hash| self.scene.frozen.size(*hash));
+        let conversation = self.conversation(req);
         let due = size.map(|size| size + conversation.head_bytes);
-        if due == Some(conversation.sent_bytes) {
-            Ok(())
-        } else {
-            let sent = conversation.sent_bytes;
-            Err(self.refuse(
-                Some(req),
-                format!("{sent} bytes were sent, not head and body"),
-            ))
+        let is_first = conversation.sent_bytes == 0;
+        conversation.sent_bytes = bytes;
+        conversation.sent = Some(at).filter(|_| due == Some(bytes));
+        if is_first && due.is_some_and(|due| bytes <= due) {
+            return Ok(());
         }
+        let why = format!("{bytes} bytes were sent, not head and body or a part of them, once");
+        Err(self.refuse(Some(req), why))
     }
 }

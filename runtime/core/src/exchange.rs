@@ -49,7 +49,8 @@ pub struct Exchange {
     pub body_bytes: u64,
     /// Bytes that followed the end of the response.
     pub surplus_bytes: u64,
-    /// Bytes of the request that the kernel accepted, before encryption; 0 until it took the last.
+    /// Bytes of the request that the kernel accepted, before encryption: all when it took the last,
+    /// else those that are known when the request ends.
     pub sent_bytes: u64,
     /// The terminal state; exactly one, and never changed.
     pub terminal: Option<Terminal>,

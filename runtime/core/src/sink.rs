@@ -51,7 +51,7 @@ pub enum Entry<'a> {
     },
     /// The send of the request was submitted.
     SendStart,
-    /// The kernel accepted the last byte.
+    /// The kernel accepted the last byte, or, right before the end of a request, some of its bytes.
     Sent {
         /// Bytes accepted.
         bytes: u64,

@@ -321,7 +321,7 @@ impl Cell<'_> {
             match output {
                 Output::Connect { conn, addr } => self.connect(conn, addr),
                 Output::Send { conn, data } => self.send(conn, data),
-                Output::Close { conn } => self.close(conn),
+                Output::Close { conn, farewell } => self.close(conn, farewell.as_deref()),
             }
         }
     }
@@ -362,7 +362,11 @@ impl Cell<'_> {
                     socket.sending = None;
                     self.session.handle_sent(now, conn, self.sink);
                 }
-                Ok(count) => *done += count,
+                Ok(count) => {
+                    *done += count;
+                    let done = *done as u64;
+                    self.session.handle_partly_sent(now, conn, done, self.sink);
+                }
                 Err(Errno::AGAIN) => return,
                 Err(errno) => {
                     socket.sending = None;
@@ -373,7 +377,10 @@ impl Cell<'_> {
         }
     }
 
-    fn close(&mut self, conn: ConnId) {
+    fn close(&mut self, conn: ConnId, farewell: Option<&[u8]>) {
+        if let (Some(socket), Some(words)) = (self.driver.socket(conn), farewell) {
+            socket::offer(socket.fd.as_fd(), words);
+        }
         self.driver.forget(conn);
         self.session.handle_closed(clock::now(), conn, self.sink);
     }

@@ -54,6 +54,11 @@ pub(crate) fn send_from(
     }
 }
 
+/// Offers bytes to a socket that is about to be closed: it takes them at once or never.
+pub(crate) fn offer(socket: BorrowedFd<'_>, words: &[u8]) {
+    let _ = send_from(socket, words, &[], 0);
+}
+
 /// What follows the first `done` bytes of head and body.
 pub(crate) fn rest<'a>(head: &'a [u8], body: &'a [u8], done: usize) -> (&'a [u8], &'a [u8]) {
     let of_head = done.min(head.len());

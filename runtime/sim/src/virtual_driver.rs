@@ -161,7 +161,7 @@ impl Cell {
                         session.handle_sent(now, conn, sink);
                     }
                 }
-                Output::Close { conn } => {
+                Output::Close { conn, .. } => {
                     if let Some(end) = self.conns.remove(&conn) {
                         self.clients.remove(&end);
                         self.net.close(end);

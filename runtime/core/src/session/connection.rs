@@ -1,12 +1,14 @@
 //! The connections of a cell: which are open, which request each carries, which are idle.
 
+use std::sync::Arc;
+
 use assize_units::{DurNs, MonoNs};
 
 use super::ConnId;
 use crate::exchange::Reuse;
 use crate::protocol::http1::{Head, Limits, ResponseParser};
 use crate::protocol::sse::Scanner;
-use crate::tls::TlsLayer;
+use crate::tls::{TlsLayer, plaintext_within};
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +24,43 @@ pub(crate) enum State {
 }
 
 /// The one send that is under way on a connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Sending {
     /// Whether the last byte of a request is in it.
     pub carries_request: bool,
-    /// Bytes of TLS records.
-    pub ciphertext_bytes: u64,
+    /// The TLS records that are sent; none in cleartext.
+    pub records: Option<Records>,
+    /// Bytes that the kernel is known to have accepted.
+    pub accepted: u64,
+}
+
+/// TLS records that are being sent.
+#[derive(Debug)]
+pub(crate) struct Records {
+    pub bytes: Arc<[u8]>,
+    /// Where those of a request begin.
+    pub request_at: usize,
+}
+
+impl Sending {
+    /// Bytes of a request of `len` that were accepted, before encryption. Of a TLS record that was
+    /// accepted in part, none counts: the peer can read none of it.
+    pub fn accepted_of_request(&self, len: u64) -> u64 {
+        let accepted = match &self.records {
+            _ if !self.carries_request => 0,
+            None => self.accepted,
+            Some(records) => {
+                let accepted = usize::try_from(self.accepted).unwrap_or(usize::MAX);
+                let (request, accepted) = (
+                    &records.bytes[records.request_at..],
+                    accepted.saturating_sub(records.request_at),
+                );
+                plaintext_within(request, accepted)
+            }
+        };
+        // The last byte is told by the end of the send alone.
+        accepted.min(len.saturating_sub(1))
+    }
 }
 
 /// One slot. Its parser and its scanner keep their buffers from one connection to the next.
@@ -45,8 +78,8 @@ pub(crate) struct Connection {
     pub stands: bool,
     pub tls: Option<Box<TlsLayer>>,
     pub sending: Option<Sending>,
-    /// An encrypted request waits in the TLS layer.
-    pub request_waits: bool,
+    /// Where in the ciphertext that waits in the TLS layer a request begins.
+    pub request_waits_at: Option<usize>,
     /// The last instant at which something happened.
     latest: MonoNs,
 }
@@ -93,7 +126,7 @@ impl Connections {
                 stands: false,
                 tls: None,
                 sending: None,
-                request_waits: false,
+                request_waits_at: None,
                 latest: MonoNs(0),
             });
             self.slots.len() as u32 - 1
@@ -109,7 +142,7 @@ impl Connections {
         connection.stands = false;
         connection.tls = None;
         connection.sending = None;
-        connection.request_waits = false;
+        connection.request_waits_at = None;
         connection.latest = now;
         connection.restart();
         let conn = ConnId { slot, serial };

@@ -53,6 +53,7 @@ impl Session {
 
     fn finish(&mut self, at: Stamp, req: u32, terminal: Terminal, errno: i32, sink: &mut dyn Sink) {
         let conn = self.conns.of_request(req);
+        self.count_partly_sent(at, conn, req, sink);
         let head_begun = conn.is_some_and(|conn| self.conns.get_mut(conn).parser.started());
         let exchange = &mut self.exchanges[req as usize];
         debug_assert!(
@@ -82,6 +83,24 @@ impl Session {
         }
     }
 
+    /// Says how much of a request the kernel is known to have accepted, where that is not all of it.
+    fn count_partly_sent(
+        &mut self,
+        at: Stamp,
+        conn: Option<ConnId>,
+        req: u32,
+        sink: &mut dyn Sink,
+    ) {
+        let sending = conn.and_then(|conn| self.conns.get_mut(conn).sending.as_ref());
+        let bytes = sending.map_or(0, |sending| {
+            sending.accepted_of_request(self.spec.requests[req as usize].wire_len())
+        });
+        if bytes > 0 {
+            self.exchanges[req as usize].sent_bytes = bytes;
+            sink.put(at, conn, Some(req), Entry::Sent { bytes });
+        }
+    }
+
     pub(super) fn close(&mut self, now: MonoNs, conn: ConnId, sink: &mut dyn Sink) {
         let Some(carried) = self.conns.request_of(conn) else {
             return;
@@ -89,13 +108,22 @@ impl Session {
         let now = self.conns.not_before(conn, now);
         let connection = self.conns.get_mut(conn);
         let preopening = carried.is_none() && connection.state == State::Connecting;
-        if let Some(layer) = connection.tls.take() {
+        let mut farewell = None;
+        if let Some(mut layer) = connection.tls.take() {
+            // Nothing may come between the parts of a send.
+            if connection.sending.is_none() {
+                farewell = layer.farewell();
+            }
             let facts = layer.close_facts();
             sink.put(now.into(), Some(conn), None, Entry::Tls { facts: &facts });
         }
         sink.put(now.into(), Some(conn), None, Entry::Close);
         self.conns.begin_close(conn);
-        self.outputs.push_back(Output::Close { conn });
+        let queue = match farewell {
+            None => &mut self.outputs,
+            Some(_) => &mut self.farewells,
+        };
+        queue.push_back(Output::Close { conn, farewell });
         if preopening {
             self.preopened(now, sink);
         }

@@ -5,7 +5,7 @@
 
 use assize_units::MonoNs;
 
-use super::connection::{Sending, State};
+use super::connection::{Records, Sending, State};
 use super::ending::{broken_response, connection_broke, system_failure};
 use super::{ConnId, Outgoing, Output, Session, SocketOp};
 use crate::exchange::PeerEnd;
@@ -47,12 +47,28 @@ impl Session {
         let Some((req, at)) = self.enter(now.into(), conn, sink) else {
             return;
         };
-        let sending = self.conns.get_mut(conn).sending;
+        let sending = self.conns.get_mut(conn).sending.as_ref();
         let carries_request = sending.is_some_and(|sending| sending.carries_request);
         let started = |req: &u32| self.exchanges[*req as usize].send_start.is_some();
         if let Some(req) = req.filter(|req| carries_request && !started(req)) {
             self.exchanges[req as usize].send_start = Some(at.mono);
             sink.put(at, Some(conn), Some(req), Entry::SendStart);
+        }
+    }
+
+    /// The kernel accepted the first `bytes` of [`Output::Send`], and not yet its last.
+    pub fn handle_partly_sent(
+        &mut self,
+        now: MonoNs,
+        conn: ConnId,
+        bytes: u64,
+        sink: &mut dyn Sink,
+    ) {
+        if self.enter(now.into(), conn, sink).is_none() {
+            return;
+        }
+        if let Some(sending) = &mut self.conns.get_mut(conn).sending {
+            sending.accepted = sending.accepted.max(bytes);
         }
     }
 
@@ -65,8 +81,8 @@ impl Session {
         let Some(sending) = connection.sending.take() else {
             return;
         };
-        if let Some(layer) = &mut connection.tls {
-            layer.count_sent(sending.ciphertext_bytes);
+        if let (Some(layer), Some(records)) = (&mut connection.tls, &sending.records) {
+            layer.count_sent(records.bytes.len() as u64);
         }
         if let Some(req) = req.filter(|_| sending.carries_request) {
             let request = &self.spec.requests[req as usize];
@@ -181,7 +197,10 @@ impl Session {
         if stands && !stood {
             self.established(at, conn, sink);
         }
-        self.send_records(conn);
+        // After a failure what waits goes with the alert.
+        if outcome.is_ok() {
+            self.send_records(conn);
+        }
         if !plaintext.is_empty() && self.conns.request_of(conn).is_some() {
             self.receive_plaintext(at, conn, &plaintext, sink);
         }
@@ -347,7 +366,8 @@ impl Session {
         let Some(layer) = &mut connection.tls else {
             connection.sending = Some(Sending {
                 carries_request: true,
-                ciphertext_bytes: 0,
+                records: None,
+                accepted: 0,
             });
             let data = Outgoing::Request(req);
             self.outputs.push_back(Output::Send { conn, data });
@@ -355,8 +375,8 @@ impl Session {
         };
         let request = &self.spec.requests[req as usize];
         match layer.encrypt([&request.head, &request.body]) {
-            Ok(()) => {
-                connection.request_waits = true;
+            Ok(start) => {
+                connection.request_waits_at = Some(start);
                 self.send_records(conn);
             }
             Err(failure) => self.tls_failed(now.into(), conn, &failure, sink),
@@ -371,9 +391,14 @@ impl Session {
         let Some(records) = layer.and_then(|layer| layer.take_outgoing()) else {
             return;
         };
+        let request_at = connection.request_waits_at.take();
         connection.sending = Some(Sending {
-            carries_request: std::mem::take(&mut connection.request_waits),
-            ciphertext_bytes: records.len() as u64,
+            carries_request: request_at.is_some(),
+            records: Some(Records {
+                bytes: records.clone(),
+                request_at: request_at.unwrap_or(records.len()),
+            }),
+            accepted: 0,
         });
         let data = Outgoing::Records(records);
         self.outputs.push_back(Output::Send { conn, data });

@@ -50,8 +50,9 @@ pub enum Output {
         /// To where.
         addr: SocketAddr,
     },
-    /// Send bytes ([`Outgoing::parts`]). Answers: `handle_send_started` when it is submitted, then
-    /// `handle_sent` or `handle_failed`. A connection has at most one send under way.
+    /// Send bytes ([`Outgoing::parts`]). Answers: `handle_send_started` when it is submitted,
+    /// `handle_partly_sent` as often as the kernel takes a part, then `handle_sent` or
+    /// `handle_failed`. A connection has at most one send under way.
     Send {
         /// On which connection.
         conn: ConnId,
@@ -63,6 +64,10 @@ pub enum Output {
     Close {
         /// Which connection.
         conn: ConnId,
+        /// The last words of a TLS layer. They are offered to the socket once, before the close and
+        /// without waiting; whether it took them is nobody's business any more. There are none
+        /// where a send is under way.
+        farewell: Option<Arc<[u8]>>,
     },
 }
 
@@ -113,6 +118,8 @@ pub struct Session {
     conns: Connections,
     deadlines: Deadlines,
     outputs: VecDeque<Output>,
+    /// Closes that say farewell, for when nothing else is to be done: they delay no dispatch.
+    farewells: VecDeque<Output>,
     origin: Option<MonoNs>,
     last_admitted: Option<MonoNs>,
     unfinished: u32,
@@ -141,6 +148,7 @@ impl Session {
             conns: Connections::new(spec.limits, spec.requests.len()),
             deadlines: Deadlines::new(most_deadlines(&spec)),
             outputs: VecDeque::with_capacity(256),
+            farewells: VecDeque::new(),
             origin: None,
             last_admitted: None,
             unfinished: total,
@@ -176,7 +184,7 @@ impl Session {
             }
             let Some(origin) = self.origin else {
                 self.end_if_due(now, sink);
-                return self.next_output();
+                return self.next_output().or_else(|| self.farewells.pop_front());
             };
             // A closed load hands all its requests over at the origin, before the first is sent; an open
             // one hands each over when it is due, and sends it before it looks at the next.
@@ -190,7 +198,7 @@ impl Session {
                 self.end_if_due(now, sink);
                 let (exchanges, deadlines) = (&self.exchanges, &mut self.deadlines);
                 deadlines.drop_first_while(|req, kind| is_settled(&exchanges[req as usize], kind));
-                return self.next_output();
+                return self.next_output().or_else(|| self.farewells.pop_front());
             }
         }
         None
@@ -216,7 +224,8 @@ impl Session {
     /// Whether an output waits, or a request may be admitted at once: a driver asks this between
     /// the completions of one batch, where polling after each would cost a reading of the clock.
     pub fn has_output(&self) -> bool {
-        !self.outputs.is_empty() || (self.origin.is_some() && self.load.can_admit())
+        let waits = !self.outputs.is_empty() || !self.farewells.is_empty();
+        waits || (self.origin.is_some() && self.load.can_admit())
     }
 
     /// The next instant at which `handle_timeout` or `poll_output` has something to do.

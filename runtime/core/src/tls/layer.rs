@@ -15,6 +15,12 @@ use super::TlsTarget;
 /// message that rustls takes is 64 KiB; a certificate chain that needs more is refused.
 const WAITING_BYTES: usize = 96 << 10;
 
+/// More than an alert takes in any version.
+const FAREWELL_BYTES: usize = 256;
+
+/// What a record holds, but for the last of a message: the most that TLS allows.
+const FRAGMENT_BYTES: u64 = 1 << 14;
+
 /// The TLS layer of one connection.
 pub(crate) struct TlsLayer {
     connection: UnbufferedClientConnection,
@@ -25,6 +31,10 @@ pub(crate) struct TlsLayer {
     established: bool,
     peer_closed: bool,
     verified: bool,
+    /// It cannot go on.
+    failed: bool,
+    /// `close_notify` was given to be sent.
+    said_goodbye: bool,
     received_bytes: u64,
     sent_bytes: u64,
 }
@@ -46,6 +56,8 @@ impl TlsLayer {
             established: false,
             peer_closed: false,
             verified: target.is_verified(),
+            failed: false,
+            said_goodbye: false,
             received_bytes: 0,
             sent_bytes: 0,
         };
@@ -60,8 +72,9 @@ impl TlsLayer {
         self.advance()
     }
 
-    /// Encrypts `parts` as one message; the layer must be established.
-    pub fn encrypt(&mut self, parts: [&[u8]; 2]) -> Result<(), TlsFailure> {
+    /// Encrypts `parts` as one message; the layer must be established. Gives where its records begin
+    /// in the ciphertext that waits.
+    pub fn encrypt(&mut self, parts: [&[u8]; 2]) -> Result<usize, TlsFailure> {
         let plaintext = parts.concat();
         let status = self.connection.process_tls_records(&mut self.incoming);
         let discard = status.discard;
@@ -83,7 +96,24 @@ impl TlsLayer {
         };
         self.outgoing.truncate(start + written);
         self.incoming.drain(..discard);
-        Ok(())
+        Ok(start)
+    }
+
+    /// The last records of this side: `close_notify`, or the alert that a failure left. Before the
+    /// handshake is done there is nothing to end.
+    pub fn farewell(&mut self) -> Option<Arc<[u8]>> {
+        if self.failed {
+            self.take_alert();
+        } else if self.established {
+            let status = self.connection.process_tls_records(&mut self.incoming);
+            if let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state {
+                let mut alert = [0; FAREWELL_BYTES];
+                let written = traffic.queue_close_notify(&mut alert).unwrap_or(0);
+                self.outgoing.extend_from_slice(&alert[..written]);
+                self.said_goodbye = written > 0;
+            }
+        }
+        self.take_outgoing()
     }
 
     /// Whether the handshake is done.
@@ -135,10 +165,25 @@ impl TlsLayer {
         json!({
             "event": "close",
             "close_notify": self.peer_closed,
+            "close_notify_offered": self.said_goodbye,
             "ciphertext_received_bytes": self.received_bytes,
             "ciphertext_sent_bytes": self.sent_bytes,
         })
         .to_string()
+    }
+
+    /// The alert that a failure left with rustls, if it left one. Nothing more is read: what came is
+    /// no longer to be trusted.
+    fn take_alert(&mut self) {
+        while self.connection.wants_write() {
+            let status = self.connection.process_tls_records(&mut []);
+            let Ok(ConnectionState::EncodeTlsData(mut data)) = status.state else {
+                return;
+            };
+            if encode(&mut self.outgoing, |room| data.encode(room)).is_err() {
+                return;
+            }
+        }
     }
 
     fn advance(&mut self) -> Result<(), TlsFailure> {
@@ -155,8 +200,10 @@ impl TlsLayer {
             }
         };
         self.incoming.drain(..start);
+        self.failed = result.is_err();
         result?;
         if self.incoming.len() > WAITING_BYTES {
+            self.failed = true;
             return Err(TlsFailure("a record or message is too long".into()));
         }
         Ok(())
@@ -197,6 +244,20 @@ impl TlsLayer {
         };
         Ok((discard, more))
     }
+}
+
+/// Bytes of a message that the first `accepted` bytes of its records hold for certain, the last
+/// record counted as full.
+pub(crate) fn plaintext_within(records: &[u8], accepted: usize) -> u64 {
+    let (mut end, mut whole) = (0, 0);
+    while let Some([_, _, _, high, low]) = records.get(end..end + 5) {
+        end += 5 + usize::from(u16::from_be_bytes([*high, *low]));
+        if end > accepted {
+            break;
+        }
+        whole += 1;
+    }
+    whole * FRAGMENT_BYTES
 }
 
 fn encode(

@@ -8,5 +8,5 @@
 mod layer;
 mod target;
 
-pub(crate) use layer::{TlsFailure, TlsLayer};
+pub(crate) use layer::{TlsFailure, TlsLayer, plaintext_within};
 pub use target::{TlsSetupError, TlsTarget, certificates_from_pem};

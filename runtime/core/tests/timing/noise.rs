@@ -52,6 +52,7 @@ pub fn make_calls(session: &mut Session, bytes: &[u8]) {
             12 => Call::Eof(conn),
             13 => Call::Failed(conn, SocketOp::Receive, i32::from(step)),
             14 => Call::Closed(conn),
+            _ if step % 2 == 0 => Call::PartlySent(conn, u64::from(step)),
             _ => Call::Timeout,
         };
         last = made(session, now, &next);

@@ -104,6 +104,7 @@ pub enum Call {
     Timeout,
     Connected(ConnId),
     SendStarted(ConnId),
+    PartlySent(ConnId, u64),
     Sent(ConnId),
     Received(ConnId, Vec<u8>),
     Eof(ConnId),
@@ -121,6 +122,7 @@ pub fn call(session: &mut Session, sink: &mut Kept, now: MonoNs, call: &Call) ->
         Call::Timeout => session.handle_timeout(now, sink),
         Call::Connected(conn) => session.handle_connected(now, *conn, sink),
         Call::SendStarted(conn) => session.handle_send_started(now, *conn, sink),
+        Call::PartlySent(conn, bytes) => session.handle_partly_sent(now, *conn, *bytes, sink),
         Call::Sent(conn) => session.handle_sent(now, *conn, sink),
         Call::Received(conn, bytes) => session.handle_received(now.into(), *conn, bytes, sink),
         Call::Eof(conn) => session.handle_eof(now.into(), *conn, sink),
@@ -247,6 +249,7 @@ impl World<'_> {
 
     fn call(&mut self, now: MonoNs, made: Call) -> Option<Output> {
         if let Call::Connected(conn)
+        | Call::PartlySent(conn, _)
         | Call::Sent(conn)
         | Call::Received(conn, _)
         | Call::Eof(conn)
@@ -266,7 +269,7 @@ impl World<'_> {
             match output {
                 Output::Connect { conn, .. } => self.connect(conn),
                 Output::Send { conn, data } => self.send(conn, &data),
-                Output::Close { conn } => {
+                Output::Close { conn, .. } => {
                     self.closed.insert(conn);
                     match self.setting.driver.close_after {
                         0 => drop(self.call(self.now, Call::Closed(conn))),
@@ -298,6 +301,8 @@ impl World<'_> {
             SendAct::Taken { after: 0 } => drop(self.call(self.now, Call::Sent(conn))),
             SendAct::Taken { after } => self.later(after, Call::Sent(conn)),
             SendAct::Broken { after, errno } => {
+                let part = after % self.session.spec().requests[*req as usize].wire_len();
+                self.later(after / 2, Call::PartlySent(conn, part));
                 self.later(after, Call::Failed(conn, SocketOp::Send, errno));
             }
             SendAct::Hangs => {}

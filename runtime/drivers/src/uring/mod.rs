@@ -358,6 +358,7 @@ impl Cell<'_> {
             self.session.handle_sent(now, conn, self.sink);
             return Ok(());
         }
+        self.partly_sent(now, conn, done);
         let sending = Sending { done, ..sending };
         self.memory.send_rest(&mut self.queues, conn, sending)
     }
@@ -368,7 +369,7 @@ impl Cell<'_> {
             match output {
                 Output::Connect { conn, addr } => self.connect(conn, addr)?,
                 Output::Send { conn, data } => self.send(conn, data)?,
-                Output::Close { conn } => self.close(conn)?,
+                Output::Close { conn, farewell } => self.close(conn, farewell.as_deref())?,
             }
         }
         Ok(())
@@ -403,7 +404,10 @@ impl Cell<'_> {
                 self.session.handle_sent(now, conn, self.sink);
                 return Ok(());
             }
-            Ok(done) => done,
+            Ok(done) => {
+                self.partly_sent(now, conn, done);
+                done
+            }
             Err(Errno::AGAIN) => 0,
             Err(errno) => {
                 self.send_failed(now, conn, errno.raw_os_error());
@@ -414,7 +418,10 @@ impl Cell<'_> {
             .send_rest(&mut self.queues, conn, Sending { data, done })
     }
 
-    fn close(&mut self, conn: ConnId) -> Result<(), DriverFailure> {
+    fn close(&mut self, conn: ConnId, farewell: Option<&[u8]>) -> Result<(), DriverFailure> {
+        if let (Some(socket), Some(words)) = (self.memory.get(conn), farewell) {
+            socket::offer(socket.fd.as_fd(), words);
+        }
         if let Some(socket) = self.memory.get(conn).filter(|socket| socket.pending > 0) {
             socket.closing = true;
             return self.memory.cancel(&mut self.queues, conn);
@@ -429,6 +436,11 @@ impl Cell<'_> {
             socket.reset = matches!(errno, libc::ECONNRESET | libc::EPIPE);
         }
         self.failed(now, conn, SocketOp::Send, errno);
+    }
+
+    fn partly_sent(&mut self, now: MonoNs, conn: ConnId, done: usize) {
+        self.session
+            .handle_partly_sent(now, conn, done as u64, self.sink);
     }
 
     fn failed(&mut self, now: MonoNs, conn: ConnId, op: SocketOp, errno: i32) {

@@ -4,6 +4,9 @@ use assize_core::{PeerEnd, Phase, Terminal};
 use assize_sim::Act;
 use assize_units::DurNs;
 
+use crate::observed::run;
+use crate::subjects;
+
 use crate::cell::{
     Hearing, KEPT, answering, at_ms, cell, on_all, on_all_with, once, only, request, short,
 };
@@ -43,6 +46,29 @@ fn a_peer_that_never_reads_runs_into_the_time_limit() {
     assert_eq!(only(&shown).terminal, Some(Terminal::RequestTimeout));
     assert_eq!(only(&shown).phase, Some(Phase::Send));
     assert_eq!(only(&shown).sent_bytes, 0);
+}
+
+#[test]
+fn what_of_a_broken_upload_was_accepted_is_told() {
+    for mut subject in subjects().into_iter().filter(|it| !it.is_virtual()) {
+        let script = once([Act::Head, Act::Hold, at_ms(30), Act::Reset]);
+        let peer = subject.serve(1, vec![script]);
+        let mut spec = cell(1, request(LARGE));
+        spec.targets = vec![peer.addr().into()];
+        let whole = spec.requests[0].wire_len();
+        let shown = run(subject.driver.as_mut(), spec);
+        peer.stop();
+        let exchange = &shown.exchanges[0];
+        let name = subject.name();
+        assert_eq!(exchange.sent, None, "{name}");
+        // Some hundred bytes at least fit into the buffers of any socket; not so the whole.
+        let accepted = 512..whole;
+        assert!(
+            accepted.contains(&exchange.sent_bytes),
+            "{name}: {}",
+            exchange.sent_bytes
+        );
+    }
 }
 
 #[test]
