@@ -20,8 +20,9 @@ use rustix::time::Timespec;
 
 use crate::clock;
 use crate::failure;
+use crate::lead::Lead;
 use crate::socket;
-use crate::upkeep::{LONGEST_WAIT, Upkeep};
+use crate::upkeep::{Upkeep, next_wake};
 
 /// Bytes that one receive may bring.
 const RECEIVE_BUFFER: usize = 64 * 1024;
@@ -41,6 +42,7 @@ const NO_WAIT: Timespec = Timespec {
 pub struct EpollDriver {
     epoll: OwnedFd,
     facts: DriverFacts,
+    lead: Lead,
     slots: Vec<Option<Socket>>,
     /// Connections that were cut short by [`READS_IN_A_ROW`].
     unread: Vec<ConnId>,
@@ -97,6 +99,7 @@ impl EpollDriver {
                 why: why.to_owned(),
                 features: features.to_vec(),
             },
+            lead: Lead::default(),
             slots: Vec::new(),
             unread: Vec::new(),
             events,
@@ -159,17 +162,16 @@ impl Cell<'_> {
         loop {
             self.perform();
             if self.session.is_done() {
-                upkeep.end(self.session, self.sink, control);
+                upkeep.end(self.driver.lead, self.session, self.sink, control);
                 return Ok(());
             }
             let now = clock::now();
             upkeep.turn(now, self.session, self.sink, control);
             let due = self.session.poll_timeout();
-            let until = now
-                .after(LONGEST_WAIT)
-                .min(due.unwrap_or(now.after(LONGEST_WAIT)));
+            let (until, spin) = next_wake(now, due, spin);
             if let ReceiveMode::Kernel { gather } = receive {
-                self.gather(now, until.before(spin), gather);
+                let asleep = self.driver.lead.asleep_until(until, spin);
+                self.gather(now, asleep, gather);
             }
             self.wait(until, spin)?;
             self.handle_events(until);
@@ -180,21 +182,25 @@ impl Cell<'_> {
         }
     }
 
-    /// Waits for events, at most to `until`: asleep to `until` less `spin`, then looking again and
-    /// again.
+    /// Waits for events, at most to `until`: asleep to `until` less `spin` and what wakes are late by
+    /// here, then looking again and again.
     fn wait(&mut self, until: MonoNs, spin: DurNs) -> Result<(), DriverFailure> {
         let mut now = clock::now();
         loop {
-            let asleep = until.before(spin).since(now);
-            let idle = self.driver.unread.is_empty() && asleep > DurNs::ZERO;
+            let asleep = self.driver.lead.asleep_until(until, spin);
+            let idle = self.driver.unread.is_empty() && asleep > now;
             let timeout = if idle {
-                clock::timespec(asleep.0)
+                clock::timespec(asleep.since(now).0)
             } else {
                 NO_WAIT
             };
             self.poll_events(&timeout)?;
             now = clock::now();
-            if now >= until || !self.driver.events.is_empty() || !self.driver.unread.is_empty() {
+            let quiet = self.driver.events.is_empty() && self.driver.unread.is_empty();
+            if idle && quiet && now >= asleep {
+                self.driver.lead.woke(asleep, now);
+            }
+            if now >= until || !quiet {
                 return Ok(());
             }
         }

@@ -17,6 +17,7 @@ pub mod care;
 mod choose;
 mod clock;
 mod epoll;
+mod lead;
 mod socket;
 mod upkeep;
 mod uring;

@@ -4,13 +4,23 @@ use assize_core::{Entry, ReceiveMode, RunControl, Session, Sink};
 use assize_units::{DurNs, MonoNs};
 
 use crate::clock;
+use crate::lead::Lead;
 use crate::socket::Stamping;
 
 /// No wait is longer, so that a request to stop is seen.
-pub(crate) const LONGEST_WAIT: DurNs = DurNs::from_ms(50);
+const LONGEST_WAIT: DurNs = DurNs::from_ms(50);
 
 const PUBLISH_EVERY: DurNs = DurNs::from_ms(5);
 const BRACKET_EVERY: DurNs = DurNs::from_s(1);
+
+/// Until when to wait, and how much of that to spin: only what is due is worth it.
+pub(crate) fn next_wake(now: MonoNs, due: Option<MonoNs>, spin: DurNs) -> (MonoNs, DurNs) {
+    let longest = now.after(LONGEST_WAIT);
+    match due {
+        Some(due) if due <= longest => (due, spin),
+        _ => (longest, DurNs::ZERO),
+    }
+}
 
 /// What goes on beside the sockets, and when it is due again.
 #[derive(Debug)]
@@ -60,8 +70,10 @@ impl Upkeep {
     }
 
     /// At the end of a cell.
-    pub fn end(self, session: &Session, sink: &mut dyn Sink, control: &RunControl) {
+    pub fn end(self, lead: Lead, session: &Session, sink: &mut dyn Sink, control: &RunControl) {
         session.publish(&control.progress);
+        let fact = lead.words();
+        sink.put(clock::now().into(), None, None, Entry::Driver(&fact));
         put_bracket(sink);
     }
 }

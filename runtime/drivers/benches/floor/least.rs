@@ -139,7 +139,14 @@ impl Ring {
 }
 
 /// With io_uring: multishot receives, one enter for each batch.
-pub fn uring_streams(ring: &mut Ring, addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) {
+/// Completions gather for `gather_us` where that is more than 0.
+pub fn uring_streams(
+    ring: &mut Ring,
+    addr: SocketAddr,
+    starts: &[u64],
+    gather_us: u32,
+    stamps: &mut Stamps,
+) {
     let mut streams = Vec::new();
     let mut batch = Vec::with_capacity(256);
     let (mut next, mut open, origin) = (0, 0, now_ns());
@@ -158,12 +165,13 @@ pub fn uring_streams(ring: &mut Ring, addr: SocketAddr, starts: &[u64], stamps: 
         let time = Timespec::new()
             .sec(until / 1_000_000_000)
             .nsec((until % 1_000_000_000) as u32);
-        let args = SubmitArgs::new().timespec(&time);
+        let args = SubmitArgs::new().timespec(&time).min_wait_usec(gather_us);
         let flags = EnterFlags::ABS_TIMER;
+        let want = if gather_us > 0 { 1024 } else { 1 };
         let _ = ring
             .io
             .submitter()
-            .submit_with_args_and_flags(1, &args, flags);
+            .submit_with_args_and_flags(want, &args, flags);
         let now = now_ns();
         batch.extend(ring.io.completion());
         for cqe in batch.drain(..) {

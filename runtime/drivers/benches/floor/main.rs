@@ -1,8 +1,8 @@
 //! CPU per event and per request, against the least client that does the same reads.
 //!
-//! `cargo bench -p assize-drivers --bench floor [-- STREAMS]`. Clients take turns, round by round;
+//! `cargo bench -p assize-drivers --bench floor [-- STREAMS PART]`. Clients take turns, round by round;
 //! each figure is the median of the rounds with the least and the most beside it. Without `--bench`
-//! (under `cargo test --benches`) it is one short round.
+//! (under `cargo test --benches`) it is one short round. `--only CLIENT` runs one of them for a profiler.
 #![allow(
     unsafe_code,
     missing_docs,
@@ -42,15 +42,22 @@ const KERNEL: ReceiveMode = ReceiveMode::Kernel {
 #[derive(Clone, Copy, Debug)]
 enum Client {
     LeastEpoll,
-    LeastUring,
+    LeastUring { gather_us: u32 },
     Conventional,
     Epoll(ReceiveMode),
     Uring(ReceiveMode),
 }
 
-const CLIENTS: [(&str, Client); 9] = [
+const CLIENTS: [(&str, Client); 10] = [
     ("least client, epoll", Client::LeastEpoll),
-    ("least client, io_uring", Client::LeastUring),
+    (
+        "least client, io_uring",
+        Client::LeastUring { gather_us: 0 },
+    ),
+    (
+        "least client, io_uring, gather 500 µs",
+        Client::LeastUring { gather_us: 500 },
+    ),
     ("tokio-uring, reads and stamps", Client::Conventional),
     ("epoll, reap", Client::Epoll(ReceiveMode::Reap)),
     ("epoll, kernel", Client::Epoll(KERNEL)),
@@ -60,6 +67,9 @@ const CLIENTS: [(&str, Client); 9] = [
     ("io_uring, kernel, gather 500 µs", Client::Uring(GATHER)),
 ];
 
+/// What is measured.
+const PARTS: [&str; 4] = ["streams", "in-step", "lag", "requests"];
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     if args.get(1).is_some_and(|arg| arg == "--peer") {
@@ -67,39 +77,84 @@ fn main() {
         peer::serve(Shape {
             events: number(2) as u32,
             gap: Duration::from_micros(number(3)),
+            in_step: number(4) == 1,
         });
     }
     let full = args.iter().any(|arg| arg == "--bench");
     let chosen: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
     let streams = match (full, chosen.is_empty()) {
         (_, false) => chosen,
-        (true, true) => vec![1, 32, 256],
+        (true, true) => vec![32, 256],
         (false, true) => vec![2],
     };
-    let (rounds, events) = if full { (7, 128) } else { (1, 4) };
-    let shape = Shape {
-        events,
-        gap: Duration::from_millis(10),
-    };
-    let peer = Peer::start(shape);
-    for streams in streams {
-        cpu_per_event(&peer, shape, streams, rounds);
-        receive_error(&peer, shape, streams);
+    let mut parts: Vec<&str> = PARTS.into();
+    parts.retain(|part| args.iter().any(|arg| arg == part));
+    if parts.is_empty() {
+        parts = PARTS.into();
     }
-    dispatch_lag(&peer, if full { 400 } else { 4 });
-    cpu_per_request(&peer, if full { 20_000 } else { 100 }, rounds);
+    let only = args.iter().position(|arg| arg == "--only");
+    let only = only.and_then(|place| args.get(place + 1));
+    let (rounds, events) = if full { (7, 128) } else { (1, 4) };
+    for part in parts {
+        let shape = Shape {
+            events,
+            gap: Duration::from_millis(10),
+            in_step: part == "in-step",
+        };
+        let peer = Peer::start(shape);
+        match part {
+            "lag" => dispatch_lag(&peer, if full { 400 } else { 4 }),
+            "requests" => cpu_per_request(&peer, if full { 20_000 } else { 100 }, rounds),
+            _ => {
+                for streams in &streams {
+                    if let Some(name) = only {
+                        only_one(&peer, *streams, shape, name);
+                    } else {
+                        cpu_per_event(&peer, shape, *streams, rounds);
+                        receive_error(&peer, shape, *streams);
+                    }
+                }
+            }
+        }
+    }
 }
 
-/// Starts spread over one gap, so that events do not come in step.
-fn starts(streams: usize, gap: Duration) -> Vec<u64> {
-    let gap = gap.as_nanos() as u64;
+/// One client again and again, for a profiler to look at.
+fn only_one(peer: &Peer, streams: usize, shape: Shape, name: &str) {
+    let starts = starts(streams, shape);
+    let found = CLIENTS.iter().find(|(known, _)| *known == name);
+    let (_, client) = found.expect("the name of a client");
+    let events = f64::from(shape.events) * streams as f64;
+    let (mut costs, mut sleeps) = (Vec::new(), Vec::new());
+    for _ in 0..7 {
+        let before = measure::sleeps();
+        let ns = drive(*client, peer.addr, &starts, &mut Stamps::default());
+        costs.push(ns as f64 / 1000.0 / events);
+        sleeps.push((measure::sleeps() - before) as f64 / events);
+    }
+    let (costs, sleeps) = (spread(costs), spread(sleeps));
+    println!("{name}, {streams} streams: {costs:.2?} µs and {sleeps:.2?} sleeps per event");
+}
+
+/// Starts spread over one gap, so that events come in step only where the peer sees to it.
+fn starts(streams: usize, shape: Shape) -> Vec<u64> {
+    let gap = shape.gap.as_nanos() as u64;
     (0..streams as u64)
         .map(|place| place * gap / streams as u64)
         .collect()
 }
 
+/// How the events come, in words.
+fn manner(shape: Shape) -> &'static str {
+    if shape.in_step {
+        "all in step"
+    } else {
+        "evenly spread"
+    }
+}
+
 fn cpu_per_event(peer: &Peer, shape: Shape, streams: usize, rounds: usize) {
-    let starts = starts(streams, shape.gap);
+    let starts = starts(streams, shape);
     let total = f64::from(shape.events) * streams as f64;
     let mut costs = vec![Vec::new(); CLIENTS.len()];
     let host = Host::look();
@@ -111,8 +166,9 @@ fn cpu_per_event(peer: &Peer, shape: Shape, streams: usize, rounds: usize) {
         }
     }
     println!(
-        "\n## CPU per event, {streams} streams, {} events of 10 ms each, {rounds} rounds ({})\n",
+        "\n## CPU per event, {streams} streams, {} events of 10 ms each, {}, {rounds} rounds ({})\n",
         shape.events,
+        manner(shape),
         host.since()
     );
     println!(
@@ -135,7 +191,7 @@ fn cpu_per_event(peer: &Peer, shape: Shape, streams: usize, rounds: usize) {
 }
 
 fn receive_error(peer: &Peer, shape: Shape, streams: usize) {
-    let starts = starts(streams, shape.gap);
+    let starts = starts(streams, shape);
     let host = Host::look();
     let mut lines = Vec::new();
     for (name, client) in CLIENTS {
@@ -146,7 +202,8 @@ fn receive_error(peer: &Peer, shape: Shape, streams: usize) {
         lines.push(format!("| {name} | {p50:.1} | {p99:.1} | {reads} |"));
     }
     println!(
-        "\n## Stamp behind the peer's write, {streams} streams ({})\n",
+        "\n## Stamp behind the peer's write, {streams} streams, {} ({})\n",
+        manner(shape),
         host.since()
     );
     println!("| client | p50 µs | p99 µs | reads |\n| --- | --- | --- | --- |");
@@ -157,9 +214,9 @@ fn receive_error(peer: &Peer, shape: Shape, streams: usize) {
 fn drive(client: Client, addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) -> u64 {
     let (mut driver, receive): (Box<dyn Driver>, _) = match client {
         Client::LeastEpoll => return timed(|| least::epoll_streams(addr, starts, stamps)),
-        Client::LeastUring => {
+        Client::LeastUring { gather_us } => {
             let mut ring = least::Ring::new();
-            return timed(|| least::uring_streams(&mut ring, addr, starts, stamps));
+            return timed(|| least::uring_streams(&mut ring, addr, starts, gather_us, stamps));
         }
         Client::Conventional => return timed(|| conventional::streams(addr, starts, stamps)),
         Client::Epoll(receive) => (

@@ -17,6 +17,20 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct Shape {
     pub events: u32,
     pub gap: Duration,
+    /// All streams bring their events at the same instants, as a server that decodes a batch does.
+    pub in_step: bool,
+}
+
+impl Shape {
+    fn first_due(self, now_ns: u64) -> u64 {
+        let gap = self.gap.as_nanos() as u64;
+        let due = now_ns + gap;
+        if self.in_step {
+            due.next_multiple_of(gap)
+        } else {
+            due
+        }
+    }
 }
 
 /// The request that is answered by a stream.
@@ -46,6 +60,7 @@ impl Peer {
             .arg("--peer")
             .arg(shape.events.to_string())
             .arg(shape.gap.as_micros().to_string())
+            .arg(u8::from(shape.in_step).to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -135,7 +150,7 @@ pub fn serve(shape: Shape) -> ! {
                     .is_some_and(|connection| match connection.read() {
                         Asked::Stream => {
                             connection.left = shape.events;
-                            due.push(Reverse((now_ns() + gap_ns, place)));
+                            due.push(Reverse((shape.first_due(now_ns()), place)));
                             connection.stream.write_all(HEAD).is_err()
                         }
                         Asked::Short => connection.stream.write_all(SHORT_ANSWER).is_err(),

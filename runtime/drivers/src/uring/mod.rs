@@ -25,8 +25,9 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 use crate::clock;
+use crate::lead::Lead;
 use crate::socket;
-use crate::upkeep::{LONGEST_WAIT, Upkeep};
+use crate::upkeep::{Upkeep, next_wake};
 use buffers::Buffers;
 use ring::{Queues, Ring, missing};
 use sockets::{Memory, Op, Sending, target_of};
@@ -44,6 +45,7 @@ pub struct UringDriver {
     ring: Ring,
     memory: Option<Memory>,
     facts: DriverFacts,
+    lead: Lead,
     broken: Option<DriverFailure>,
 }
 
@@ -76,6 +78,7 @@ impl UringDriver {
                 why: why.to_owned(),
                 features,
             },
+            lead: Lead::default(),
             broken: None,
         })
     }
@@ -125,6 +128,7 @@ impl Driver for UringDriver {
             memory,
             session,
             sink,
+            lead: &mut self.lead,
             stamps: matches!(receive, ReceiveMode::Kernel { .. }),
         };
         let ended = cell.run(spin, receive, control);
@@ -141,6 +145,7 @@ struct Cell<'a> {
     memory: &'a mut Memory,
     session: &'a mut Session,
     sink: &'a mut dyn Sink,
+    lead: &'a mut Lead,
     stamps: bool,
 }
 
@@ -156,14 +161,13 @@ impl Cell<'_> {
         loop {
             self.perform()?;
             if self.session.is_done() {
-                upkeep.end(self.session, self.sink, control);
+                upkeep.end(*self.lead, self.session, self.sink, control);
                 return Ok(());
             }
             let now = clock::now();
             upkeep.turn(now, self.session, self.sink, control);
             let due = self.session.poll_timeout();
-            let longest = now.after(LONGEST_WAIT);
-            let until = longest.min(due.unwrap_or(longest));
+            let (until, spin) = next_wake(now, due, spin);
             let gather = match receive {
                 ReceiveMode::Kernel { gather } if self.session.may_gather() => gather,
                 _ => DurNs::ZERO,
@@ -177,8 +181,8 @@ impl Cell<'_> {
         }
     }
 
-    /// Waits for completions, at most to `until`: asleep to `until` less `spin`, then looking again
-    /// and again.
+    /// Waits for completions, at most to `until`: asleep to `until` less `spin` and what wakes are
+    /// late by here, then looking again and again.
     fn wait(
         &mut self,
         now: MonoNs,
@@ -186,11 +190,15 @@ impl Cell<'_> {
         spin: DurNs,
         gather: DurNs,
     ) -> Result<(), DriverFailure> {
-        let asleep = until.before(spin);
+        let asleep = self.lead.asleep_until(until, spin);
         if asleep > now {
             self.queues.sleep(now, asleep, gather)?;
             if self.queues.look() {
                 return Ok(());
+            }
+            let woken = clock::now();
+            if woken >= asleep {
+                self.lead.woke(asleep, woken);
             }
         }
         self.queues.spin(until)
