@@ -2,6 +2,7 @@
 
 mod by_arm;
 mod exact;
+mod instrument;
 mod marks;
 mod matrix;
 mod words;
@@ -16,6 +17,9 @@ use crate::verify::{Gap, RunFacts, SealState};
 pub use by_arm::{ArmCell, ArmFigure, BlockFigure, Counts, FigureUnit, LoadFacts, TokenTotals};
 pub use exact::Exact;
 pub(crate) use exact::probability;
+pub use instrument::{
+    ErrorFigures, InstrumentError, InstrumentFacts, Spread, Standing, WELL_ABOVE,
+};
 pub use marks::Marks;
 pub use matrix::matrix_csv;
 pub use words::{family_words, hypothesis_words, seal_words, study_words};
@@ -42,6 +46,8 @@ pub struct Report {
     pub replicates: Option<Hash>,
     /// The evidence and what was checked of it.
     pub evidence: EvidenceFacts,
+    /// What is known of the instrument's own error.
+    pub instrument: InstrumentFacts,
     /// What is compared.
     pub arms: Vec<ArmFacts>,
     /// Named values with their formulas.
@@ -140,6 +146,8 @@ pub struct FamilyReport {
     pub hypothesis_words: Vec<String>,
     /// Where each hypothesis' rule draws its lines, in the same order.
     pub marks: Vec<Marks>,
+    /// The instrument's error beside each hypothesis' effect, in the same order.
+    pub instrument: Vec<InstrumentError>,
     /// The sentences that hold for the family.
     pub words: Vec<String>,
 }
@@ -167,6 +175,7 @@ impl Report {
                 has_prompts: true,
                 has_outputs: holds_outputs(plan),
             },
+            instrument: InstrumentFacts::of(analysis),
             arms: arms(plan),
             values: values(plan),
             units: units(plan, &verified.units),
@@ -183,6 +192,12 @@ impl Report {
                         .map(|hypothesis| hypothesis_words(plan, verdict, hypothesis))
                         .collect(),
                     marks: rules.hypotheses.iter().map(Marks::of).collect(),
+                    instrument: rules
+                        .hypotheses
+                        .iter()
+                        .zip(&verdict.hypotheses)
+                        .map(|(rule, it)| InstrumentError::of(analysis, rule, it))
+                        .collect(),
                     words: family_words(plan, rules, verdict),
                     verdict: verdict.clone(),
                 })

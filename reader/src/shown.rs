@@ -71,14 +71,34 @@ pub(crate) fn found(marks: &Marks, found: Ratio) -> String {
     if marks.is_effect {
         return effect(found);
     }
+    amount(found, marks.unit)
+}
+
+/// A measured value by a few digits.
+pub(crate) fn amount(found: Ratio, unit: ValueUnit) -> String {
     let ns = found.mul(Ratio::whole(i128::from(NS_PER_S)));
-    match (marks.unit, ns) {
+    match (unit, ns) {
         (ValueUnit::Second, Ok(ns)) => duration(Exact(ns)),
         (ValueUnit::Second, Err(_)) => format!("{} s", significant(found.as_f64())),
         (ValueUnit::PerSecond, _) => format!("{} /s", significant(found.as_f64())),
         (ValueUnit::Share, _) => format!("{:.2}%", found.as_f64() * 100.0),
         (unit, _) => value(found, unit),
     }
+}
+
+/// A difference of two measured values, with its sign.
+pub(crate) fn difference(found: Ratio, unit: ValueUnit) -> String {
+    let text = amount(found.max(found.neg()), unit);
+    match unit {
+        _ if found.is_zero() => text,
+        // Percent of what is a percentage already would be read as a relative change.
+        ValueUnit::Share => format!("{}{} points", sign(found), text.trim_end_matches('%')),
+        _ => format!("{}{text}", sign(found)),
+    }
+}
+
+fn sign(value: Ratio) -> char {
+    if value.is_negative() { '\u{2212}' } else { '+' }
 }
 
 /// Four significant digits.

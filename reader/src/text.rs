@@ -4,7 +4,7 @@ mod lines;
 mod table;
 
 use crate::plot;
-use crate::report::{ArmCell, FamilyReport, LoadFacts, Marks, Report};
+use crate::report::{ArmCell, FamilyReport, InstrumentError, LoadFacts, Marks, Report};
 use crate::shown;
 use crate::verdict::{HypothesisVerdict, Verdict};
 use crate::verify::SealState;
@@ -32,6 +32,7 @@ pub fn render_text(report: &Report, width: usize, colour: bool) -> String {
     for family in &report.families {
         verdicts(&mut paper, report, family);
     }
+    instrument(&mut paper, report);
     missing(&mut paper, report);
     figures(&mut paper, report);
     failures(&mut paper, report);
@@ -67,12 +68,21 @@ fn verdicts(paper: &mut Paper, report: &Report, family: &FamilyReport) {
             .and(&verdict.name, Tone::Strong)
             .and(&format!(" ({correction}, {level})"), Tone::Quiet),
     );
-    for (hypothesis, marks) in verdict.hypotheses.iter().zip(&family.marks) {
+    let beside = family.marks.iter().zip(&family.instrument);
+    for (hypothesis, (marks, instrument)) in verdict.hypotheses.iter().zip(beside) {
         let badge = hypothesis.verdict.words();
         paper.line(Line::of("  ", Tone::Plain).and(badge, tone(hypothesis.verdict)));
         paper.paragraph("    ", &hypothesis.text, Tone::Plain, PARAGRAPH);
-        let facts = facts(hypothesis, marks, verdict.holm);
+        let facts = facts(hypothesis, marks, instrument, verdict.holm);
         paper.paragraph("    ", &facts, Tone::Plain, PARAGRAPH);
+        for (words, tone) in [
+            (&instrument.words, Tone::Quiet),
+            (&instrument.flag, Tone::Halt),
+        ] {
+            if let Some(words) = words {
+                paper.paragraph("    ", words, tone, PARAGRAPH);
+            }
+        }
         if !hypothesis.reasons.is_empty() {
             let reasons = hypothesis.reasons.join("; ");
             paper.paragraph("    ", &reasons, Tone::Plain, PARAGRAPH);
@@ -105,12 +115,21 @@ fn verdicts(paper: &mut Paper, report: &Report, family: &FamilyReport) {
 }
 
 /// A hypothesis' figures in one line.
-fn facts(hypothesis: &HypothesisVerdict, marks: &Marks, holm: bool) -> String {
+fn facts(
+    hypothesis: &HypothesisVerdict,
+    marks: &Marks,
+    instrument: &InstrumentError,
+    holm: bool,
+) -> String {
     let show = |value| shown::found(marks, value);
     let mut parts = Vec::new();
     let kind = if marks.is_effect { "effect" } else { "value" };
     if let Some(median) = hypothesis.median {
         parts.push(format!("median {kind} {}", show(median.0)));
+    }
+    if let Some(difference) = instrument.difference {
+        let difference = shown::difference(difference.0, instrument.unit);
+        parts.push(format!("median difference {difference}"));
     }
     if let Some(range) = &hypothesis.interval {
         let (lower, upper) = (show(range.lower.0), show(range.upper.0));
@@ -130,6 +149,19 @@ fn facts(hypothesis: &HypothesisVerdict, marks: &Marks, holm: bool) -> String {
         parts.push(format!("{name} {p}"));
     }
     parts.join(" \u{b7} ")
+}
+
+/// Where the instrument's errors are from, or how to get them.
+fn instrument(paper: &mut Paper, report: &Report) {
+    if report.families.iter().all(|it| it.instrument.is_empty()) {
+        return;
+    }
+    let facts = &report.instrument;
+    paper.gap();
+    paper.paragraph("", &facts.words, Tone::Quiet, PARAGRAPH);
+    for doubt in &facts.doubts {
+        paper.paragraph("", doubt, Tone::Halt, PARAGRAPH);
+    }
 }
 
 fn missing(paper: &mut Paper, report: &Report) {
@@ -348,6 +380,13 @@ fn evidence(paper: &mut Paper, report: &Report) {
         (
             "driver",
             format!("{} ({})", evidence.run.driver, evidence.run.driver_why),
+        ),
+        (
+            "calibration",
+            report
+                .instrument
+                .calibration
+                .map_or_else(|| "none".to_owned(), |hash| hash.to_string()),
         ),
         (
             "files hold",

@@ -262,7 +262,7 @@ fn a_calibration_goes_with_a_run_and_its_evidence() {
     std::fs::write(place.path("other.json"), &bytes).unwrap();
     let ran = place.demand(&with("other.json"), 0);
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(said.contains("warning: the calibration may not hold here: the boot was another boot"));
+    assert!(said.contains("warning: the calibration may not hold here: the host has been started"));
     let kept = place.path("hello.evidence/calibration.json");
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), bytes);
     place.demand(&["verify", "hello.evidence"], 0);

@@ -23,6 +23,10 @@ pub(super) fn evidence(report: &Report) -> Markup {
                 dd { (yes(evidence.has_outputs)) }
                 dt { "tool" } dd { (run.tool) }
                 dt { "driver" } dd { (run.driver) @if !run.driver_why.is_empty() { " \u{b7} " (run.driver_why) } }
+                dt { "calibration" }
+                @if let Some(hash) = report.instrument.calibration {
+                    dd.hash { (hash) }
+                } @else { dd { "none" } }
                 dt { "run" } dd.id { (run.run_id) }
                 dt { "wall time, a label" } dd { (run.started) " to " (run.ended) }
                 (strays(report))

@@ -3,7 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use crate::plot::inline_effects;
-use crate::report::{FamilyReport, Marks, Report};
+use crate::report::{FamilyReport, InstrumentError, Marks, Report};
 use crate::shown;
 use crate::verdict::{Breach, HypothesisVerdict, Verdict};
 use crate::verify::SealState;
@@ -18,6 +18,7 @@ pub(super) fn verdicts(report: &Report) -> Markup {
             div.first {
                 div.families {
                     @for family in &report.families { (self::family(report, family)) }
+                    (instrument(report))
                     @if report.families.is_empty() { p { "The plan has no rule." } }
                 }
                 (identity(report))
@@ -74,16 +75,22 @@ fn family(report: &Report, family: &FamilyReport) -> Markup {
                     }
                 }
             }
-            @let judged = verdict.hypotheses.iter().zip(&family.marks);
-            @for (hypothesis, marks) in judged {
-                (card(report, verdict.holm, hypothesis, marks))
+            @let beside = family.marks.iter().zip(&family.instrument);
+            @for (hypothesis, (marks, instrument)) in verdict.hypotheses.iter().zip(beside) {
+                (card(report, verdict.holm, hypothesis, marks, instrument))
             }
             (breaches(report, &verdict.breaches))
         }
     }
 }
 
-fn card(report: &Report, holm: bool, hypothesis: &HypothesisVerdict, marks: &Marks) -> Markup {
+fn card(
+    report: &Report,
+    holm: bool,
+    hypothesis: &HypothesisVerdict,
+    marks: &Marks,
+    instrument: &InstrumentError,
+) -> Markup {
     let class = match hypothesis.verdict {
         Verdict::Supported => "is-supported",
         Verdict::Blocked => "is-blocked",
@@ -126,11 +133,31 @@ fn card(report: &Report, holm: bool, hypothesis: &HypothesisVerdict, marks: &Mar
                         @else { (shown::probability(&hypothesis.adjusted_p)) }
                     }
                 }
+                @if let Some(difference) = instrument.difference {
+                    div {
+                        dt { "median difference" }
+                        dd { (shown::difference(difference.0, instrument.unit)) }
+                    }
+                }
             }
             @if !hypothesis.reasons.is_empty() {
                 p.reasons { (hypothesis.reasons.join("; ")) }
             }
+            @if let Some(words) = &instrument.words { p.lags { (words) } }
+            @if let Some(flag) = &instrument.flag { p.doubt { (flag) } }
             (lags(report, hypothesis))
+        }
+    }
+}
+
+/// Where the instrument's errors are from, or how to get them.
+fn instrument(report: &Report) -> Markup {
+    let facts = &report.instrument;
+    let is_beside = report.families.iter().any(|it| !it.instrument.is_empty());
+    html! {
+        @if is_beside {
+            p.note { (facts.words) }
+            @for doubt in &facts.doubts { p.doubt { (doubt) } }
         }
     }
 }

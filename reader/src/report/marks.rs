@@ -41,7 +41,7 @@ impl Marks {
     }
 }
 
-fn unit_of(quantity: Quantity) -> ValueUnit {
+pub(super) fn unit_of(quantity: Quantity) -> ValueUnit {
     match quantity {
         Quantity::Throughput | Quantity::OutputThroughput | Quantity::Goodput => {
             ValueUnit::PerSecond

@@ -52,6 +52,8 @@ fn hostile() -> Report {
         *text = Some(HOSTILE.to_owned());
     }
     report.words.push(HOSTILE.to_owned());
+    put(&mut report.instrument.words);
+    report.instrument.doubts.push(HOSTILE.to_owned());
     let evidence = &mut report.evidence;
     for gap in &mut evidence.gaps {
         put(&mut gap.place);
@@ -83,6 +85,10 @@ fn hostile() -> Report {
     for family in &mut report.families {
         family.words.push(HOSTILE.to_owned());
         family.hypothesis_words.iter_mut().for_each(put);
+        for instrument in &mut family.instrument {
+            instrument.words = Some(HOSTILE.to_owned());
+            instrument.flag = Some(HOSTILE.to_owned());
+        }
         put(&mut family.verdict.name);
         family.verdict.discloses = Some(HOSTILE.to_owned());
         for hypothesis in &mut family.verdict.hypotheses {

@@ -5,6 +5,8 @@
 
 mod receive;
 
+use std::fmt;
+
 use assize_units::DurNs;
 use serde::{Deserialize, Serialize};
 
@@ -199,6 +201,23 @@ pub struct HostDifference {
     pub found: String,
 }
 
+const BOOT: &str = "the boot";
+
+/// `the kernel was 6.1.0, and is 6.6.0`; of two boots the ids would tell a person nothing.
+impl fmt::Display for HostDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.what == BOOT {
+            return f.write_str("the host has been started again since, or is another");
+        }
+        let HostDifference {
+            what,
+            calibrated,
+            found,
+        } = self;
+        write!(f, "{what} was {calibrated}, and is {found}")
+    }
+}
+
 /// Why a text is no calibration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -271,12 +290,12 @@ impl Calibration {
         let facts = [
             ("the processor", &self.host.cpu, ("cpu", "model")),
             (
-                "the processors online",
+                "the set of processors",
                 &self.host.online,
                 ("cpu", "online"),
             ),
             ("the kernel", &self.host.kernel, ("kernel", "release")),
-            ("the boot", &self.host.boot_id, ("kernel", "boot_id")),
+            (BOOT, &self.host.boot_id, ("kernel", "boot_id")),
         ];
         facts
             .into_iter()

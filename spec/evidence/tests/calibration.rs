@@ -214,8 +214,16 @@ fn another_host_or_boot_is_told() {
     assert_eq!(
         told,
         [
-            ("the processors online", "0-1", "0-3"),
+            ("the set of processors", "0-1", "0-3"),
             ("the boot", "b-1", "b-2")
+        ]
+    );
+    let words: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        words,
+        [
+            "the set of processors was 0-1, and is 0-3",
+            "the host has been started again since, or is another"
         ]
     );
     // What the calibration does not say makes no difference.

@@ -49,12 +49,7 @@ impl Attached {
         self.calibration
             .differences(host)
             .into_iter()
-            .map(|it| {
-                format!(
-                    "the calibration may not hold here: {} was {}, and is {} now",
-                    it.what, it.calibrated, it.found
-                )
-            })
+            .map(|it| format!("the calibration may not hold here: {it}"))
             .collect()
     }
 }
