@@ -39,7 +39,8 @@ impl Default for SegmentBuffer {
 impl SegmentBuffer {
     /// An empty segment with all its memory reserved and touched.
     pub fn new() -> SegmentBuffer {
-        let mut bytes = vec![0; SEGMENT_PAYLOAD_BYTES];
+        // Zeroes would be pages that nobody has touched yet.
+        let mut bytes = vec![u8::MAX; SEGMENT_PAYLOAD_BYTES];
         bytes.clear();
         SegmentBuffer { bytes, records: 0 }
     }
