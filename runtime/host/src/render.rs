@@ -201,6 +201,8 @@ fn render_head(
         .expect("a string takes all");
     }
     head.push_str("\r\n");
+    // There is one for each planned request: what it grew by is given back.
+    head.shrink_to_fit();
     Ok(head.into_bytes())
 }
 

@@ -1,7 +1,7 @@
 //! The run: units in order, each with its server, its warmup and its cells; then the seal.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -407,9 +407,9 @@ impl<'a, 's> Run<'a, 's> {
         session.publish(&self.it.control.progress);
         let recorded = recorder.finish();
 
-        let rows = rows(&rendered, cell, &session);
         let exchanges_name = format!("{folder}/{CELL_EXCHANGES}");
-        let written = self.it.store.write(&exchanges_name, rows.text.as_bytes());
+        let file = self.it.store.create(&exchanges_name);
+        let (rows, written) = write_rows(file, &rendered, cell, &session);
         (self.show)(RunEvent::CellEnded {
             counts: rows.counts,
         });
@@ -633,14 +633,19 @@ impl<'a, 's> Run<'a, 's> {
 }
 
 struct Rows {
-    text: String,
     counts: CellCounts,
     all_good: bool,
 }
 
-fn rows(rendered: &RenderedCell, cell: &Cell, session: &Session) -> Rows {
+/// Writes the claims line by line: a cell may have very many of them.
+fn write_rows(
+    file: io::Result<Box<dyn StoreFile>>,
+    rendered: &RenderedCell,
+    cell: &Cell,
+    session: &Session,
+) -> (Rows, io::Result<()>) {
+    let mut out = file.map(BufWriter::new);
     let mut rows = Rows {
-        text: String::new(),
         counts: CellCounts::default(),
         all_good: true,
     };
@@ -660,9 +665,13 @@ fn rows(rendered: &RenderedCell, cell: &Cell, session: &Session) -> Rows {
         rows.counts.events += u64::from(row.events);
         rows.counts.received_bytes += row.received_bytes;
         rows.all_good &= complete && (200..300).contains(&row.status);
-        rows.text.push_str(&row.to_line());
+        out = out.and_then(|mut out| {
+            out.write_all(row.to_line().as_bytes())?;
+            Ok(out)
+        });
     }
-    rows
+    let whole = out.and_then(|out| out.into_inner().map_err(IntoInnerError::into_error));
+    (rows, whole.and_then(|mut file| file.sync()))
 }
 
 /// The command of the simulated engine, by its name: where it lies says nothing.
