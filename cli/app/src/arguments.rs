@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use assize_units::DurNs;
 use assize_verbs::bench::{Api, Arrivals};
+use assize_verbs::run::CareRequest;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Pre-declared, frozen experiments on LLM serving endpoints, and their verdicts.
@@ -132,9 +133,31 @@ pub struct Run {
     /// A calibration of this host that goes into the evidence: what `calibrate --format json` wrote
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+    #[command(flatten)]
+    pub care: Care,
     /// Form of the answer
     #[arg(long, value_enum, default_value = "human")]
     pub format: Format,
+}
+
+/// What the client asks of this host.
+#[derive(Debug, Args)]
+pub struct Care {
+    /// CPUs that the client's thread keeps to while a cell runs, such as 1 or 0,2
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    pub pin: Vec<u32>,
+    /// Keep the client's memory from being paged out
+    #[arg(long)]
+    pub lock_memory: bool,
+}
+
+impl Care {
+    pub fn request(&self) -> CareRequest {
+        CareRequest {
+            cpus: self.pin.clone(),
+            lock_memory: self.lock_memory,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -219,6 +242,8 @@ pub struct Bench {
     /// Keep the evidence in this folder
     #[arg(long)]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub care: Care,
     /// Form of the summary
     #[arg(long, value_enum, default_value = "human")]
     pub format: Format,
@@ -279,6 +304,8 @@ pub struct Calibrate {
     /// Fewer samples, in about ten seconds
     #[arg(long)]
     pub quick: bool,
+    #[command(flatten)]
+    pub care: Care,
     /// Form of the figures
     #[arg(long, value_enum, default_value = "human")]
     pub format: Format,

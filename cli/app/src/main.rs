@@ -168,6 +168,7 @@ fn run_plan(it: &arguments::Run, terminal: Terminal) -> Result<Status, Problem> 
         calibration: calibration.as_ref(),
         programs: programs()?,
         environment: &environment,
+        care: it.care.request(),
         control: &control,
     };
     let ran = run(&bundle, options, &mut |event| progress.show(event));
@@ -246,6 +247,7 @@ fn bench_endpoint(it: arguments::Bench, terminal: Terminal) -> Result<Status, Pr
         key_env: it.key_env.as_deref(),
         ca: it.ca.as_deref().map(read_file).transpose()?,
         insecure: it.insecure,
+        care: it.care.request(),
         environment: &environment,
         out: it.out,
         programs: programs()?,
@@ -291,7 +293,7 @@ fn calibrate_here(it: &arguments::Calibrate) -> Result<Status, Problem> {
     talk("measuring for up to a minute; anything else that runs shows in the figures\n");
     // The peer lives as long as its process is held here.
     let (_peer, mut link) = PeerProcess::start(&own_program()?)?;
-    let calibration = calibrate(&mut link, amounts)?;
+    let calibration = calibrate(&mut link, amounts, &it.care.request())?;
     match it.format {
         Format::Human => data(&show::calibrate::figures(&calibration)),
         Format::Json => data(&calibration.to_json()),

@@ -18,7 +18,7 @@ use assize_reader::study::Analysis;
 use assize_units::{DurNs, Ratio};
 
 use crate::problem::{Problem, Status};
-use crate::run::{Hands, execute_with, secrets, take_driver};
+use crate::run::{CareRequest, Hands, execute_with, secrets, take_driver};
 use crate::study::{Compiled, StudyText, compile_text};
 use crate::verify;
 
@@ -76,6 +76,8 @@ pub struct BenchOptions<'a> {
     pub ca: Option<Vec<u8>>,
     /// An `https` address is not verified.
     pub insecure: bool,
+    /// What the client asks of this host.
+    pub care: CareRequest,
     /// Reads an environment variable.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// Keeps the evidence here.
@@ -171,7 +173,7 @@ pub fn bench(
         Compiled { diagnostics, .. } => return Err(diagnostics.first_problem()),
     };
     let secrets = secrets(&bundle, options.environment)?;
-    let mut driver = take_driver(bundle.plan.driver)?;
+    let mut driver = take_driver(bundle.plan.driver, &options.care)?;
     let facts = driver.facts();
     let store: Box<dyn Store> = match &options.out {
         None => Box::new(MemoryStore::new()),

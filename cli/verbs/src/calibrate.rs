@@ -20,6 +20,7 @@ use assize_units::DurNs;
 
 use crate::doctor::steal_permille;
 use crate::problem::Problem;
+use crate::run::{CareRequest, careful};
 
 pub use attached::Attached;
 pub use peer::{PeerLink, PeerProcess, serve_peer};
@@ -74,13 +75,17 @@ const RECEIVES: [(ReceiveWay, ReceiveMode); 2] = [
 ];
 
 /// Measures each driver against the peer behind `link`.
-pub fn calibrate(link: &mut PeerLink, amounts: Amounts) -> Result<Calibration, Problem> {
+pub fn calibrate(
+    link: &mut PeerLink,
+    amounts: Amounts,
+    care: &CareRequest,
+) -> Result<Calibration, Problem> {
     let before = facts::gather();
     let mut drivers = Vec::new();
     let mut absent = Vec::new();
     for (driver, choice) in DRIVERS {
         match choose(choice, Probe::SYSTEM) {
-            Ok(made) => drivers.push((driver, made)),
+            Ok(made) => drivers.push((driver, careful(made, care)?)),
             Err(refusal) => absent.push(Absent {
                 driver: driver.to_owned(),
                 why: refusal.to_string(),

@@ -10,7 +10,7 @@ use assize_reader::study::Analysis;
 
 use crate::plans;
 use crate::problem::Problem;
-use crate::run::{Ran, RunOptions, run};
+use crate::run::{CareRequest, Ran, RunOptions, run};
 use crate::study::{Compiled, StudyText, compile_text};
 use crate::verify;
 
@@ -94,6 +94,7 @@ pub fn demo(
         calibration: None,
         programs,
         environment: &|_| None,
+        care: CareRequest::default(),
         control,
     };
     let ran = run(&bundle, options, show)?;

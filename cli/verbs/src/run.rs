@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use assize_codes::{E0702, E0705, E0706, E0905};
 use assize_core::{Driver, RunControl};
-use assize_drivers::{DriverChoice as Wish, Probe, choose};
+use assize_drivers::{Careful, DriverChoice as Wish, Probe, choose};
 use assize_evidence::{FolderStore, HostFacts, JOURNAL_FILE, Store};
 use assize_host::{
     Backpressure, Execution, Processes, Programs, RunEvent, RunIdentity, RunOutcome, Secrets,
@@ -13,6 +13,8 @@ use assize_host::{
 use assize_plan::{Bundle, DriverChoice};
 
 use crate::calibrate::Attached;
+pub use assize_drivers::CareRequest;
+
 use crate::consent::{self, Deeds};
 use crate::problem::{Problem, Status};
 
@@ -30,6 +32,8 @@ pub struct RunOptions<'a> {
     pub programs: Programs,
     /// Reads an environment variable: the edge that owns the environment.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// What the client asks of this host.
+    pub care: CareRequest,
     /// Stops the run, and shows its progress.
     pub control: &'a RunControl,
 }
@@ -64,7 +68,7 @@ pub fn run(
 ) -> Result<Ran, Problem> {
     let consent = consent::obtain(bundle, options.approve, options.ask)?;
     let secrets = secrets(bundle, options.environment)?;
-    let mut driver = take_driver(bundle.plan.driver)?;
+    let mut driver = take_driver(bundle.plan.driver, &options.care)?;
     let store = new_folder(options.out)?;
     let facts = driver.facts();
     let outcome = execute_with(
@@ -128,14 +132,31 @@ pub(crate) fn execute_with(
     execute(execution, show)
 }
 
-/// The driver that a plan wants, or a refusal: a pinned one is never changed silently.
-pub(crate) fn take_driver(wish: DriverChoice) -> Result<Box<dyn Driver>, Problem> {
+/// The driver that a plan wants, with what its thread is to have, or a refusal: neither is changed
+/// silently.
+pub(crate) fn take_driver(
+    wish: DriverChoice,
+    care: &CareRequest,
+) -> Result<Box<dyn Driver>, Problem> {
     let wish = match wish {
         DriverChoice::Any => Wish::Any,
         DriverChoice::IoUring => Wish::Uring,
         DriverChoice::Epoll => Wish::Epoll,
     };
-    choose(wish, Probe::SYSTEM).map_err(|refusal| Problem::refusal(E0706, refusal.to_string()))
+    let driver = choose(wish, Probe::SYSTEM)
+        .map_err(|refusal| Problem::refusal(E0706, refusal.to_string()))?;
+    careful(driver, care)
+}
+
+pub(crate) fn careful(
+    driver: Box<dyn Driver>,
+    care: &CareRequest,
+) -> Result<Box<dyn Driver>, Problem> {
+    let careful = Careful::new(driver, care).map_err(|refused| {
+        Problem::refusal(E0706, refused.to_string())
+            .help("run without --pin and --lock-memory, or ask for what this host gives: assize doctor shows the processors and the limit of locked memory")
+    })?;
+    Ok(Box::new(careful))
 }
 
 pub(crate) fn secrets(

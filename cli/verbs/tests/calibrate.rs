@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use assize_evidence::calibration::{Amounts, Calibration, Limit};
 use assize_units::DurNs;
 use assize_verbs::calibrate::{PeerLink, calibrate, serve_peer};
+use assize_verbs::run::CareRequest;
 
 #[test]
 fn a_tiny_calibration_has_every_row() {
@@ -28,7 +29,7 @@ fn a_tiny_calibration_has_every_row() {
     };
     let found = {
         let mut link = PeerLink::new(near.try_clone().unwrap(), near);
-        calibrate(&mut link, amounts).unwrap()
+        calibrate(&mut link, amounts, &CareRequest::default()).unwrap()
     };
     peer.join().unwrap().unwrap();
 

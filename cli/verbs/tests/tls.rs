@@ -13,6 +13,7 @@ use assize_plan::{Hash, Tls};
 use assize_units::DurNs;
 use assize_verbs::Problem;
 use assize_verbs::bench::{Arrivals, BenchOptions, Benched, bench};
+use assize_verbs::run::CareRequest;
 use assize_verbs::verify;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -176,6 +177,7 @@ fn measure(
         key_env: Some("SOME_KEY"),
         ca,
         insecure,
+        care: CareRequest::default(),
         environment: &|name| (name == "SOME_KEY").then(|| KEY.to_owned()),
         out: Some(out.to_owned()),
         programs: Programs {

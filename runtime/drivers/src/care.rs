@@ -1,66 +1,141 @@
-//! What a process may ask of its host so that its clock readings come on time. Nothing of it is
-//! needed; each is asked for, and what was obtained is a fact.
+//! What a run may ask of its host so that its clock readings come on time. Nothing of it is needed;
+//! what was obtained is among the driver's facts.
 
+use assize_core::{Driver, DriverFacts, DriverFailure, RunControl, Session, Sink};
+use assize_units::MonoNs;
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Resource, geteuid, getrlimit};
 use rustix::thread::{
-    CpuSet, current_timer_slack, sched_getaffinity, sched_getcpu, sched_setaffinity,
-    set_current_timer_slack,
+    CpuSet, current_timer_slack, sched_getaffinity, sched_setaffinity, set_current_timer_slack,
 };
 
-/// What is asked for, for the calling thread and its process.
+use crate::failure;
+
+/// Timers of the driver's thread that the kernel may delay by this, in ns: the least there is. Its
+/// default of 50,000 would be part of every dispatch with epoll.
+const TIMER_SLACK_NS: u64 = 1;
+
+/// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CareRequest {
-    /// The CPUs that the thread may run on; empty leaves them.
+    /// The CPUs that the driver's thread may run on while a cell runs; empty leaves them. Servers,
+    /// and the recorder's thread, are not held to them.
     pub cpus: Vec<u32>,
-    /// Keep the process's memory, now and later, from being paged out.
+    /// Keep the process's memory from being paged out.
     pub lock_memory: bool,
-    /// By how much the kernel may delay the thread's timers, in ns; the kernel's default is 50,000.
-    pub timer_slack_ns: Option<u64>,
 }
 
-/// One request, and what came of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CareFact {
-    /// What it is.
-    pub name: &'static str,
-    /// What was asked for.
-    pub requested: String,
-    /// What is so now, read back where it can be.
-    pub obtained: String,
+/// A driver that takes care of its thread: while a cell runs, and not between cells, so that
+/// servers which are started there inherit nothing of it.
+pub struct Careful {
+    driver: Box<dyn Driver>,
+    facts: DriverFacts,
+    inside: Care,
+    outside: Care,
 }
 
-/// Asks for each, once; a refusal is a fact and stops nothing.
-pub fn apply(request: &CareRequest) -> Vec<CareFact> {
-    vec![
-        pin(&request.cpus),
-        lock_memory(request.lock_memory),
-        timer_slack(request.timer_slack_ns),
-    ]
+/// How a thread is scheduled.
+#[derive(Clone)]
+struct Care {
+    cpus: CpuSet,
+    timer_slack_ns: u64,
 }
 
-fn pin(cpus: &[u32]) -> CareFact {
-    let mut obtained = String::new();
-    if !cpus.is_empty() {
-        let mut set = CpuSet::new();
-        let known = cpus.iter().map(|cpu| *cpu as usize);
-        known
-            .filter(|cpu| *cpu < CpuSet::MAX_CPU)
-            .for_each(|cpu| set.set(cpu));
-        if let Err(errno) = sched_setaffinity(None, &set) {
-            obtained = format!("refused ({errno}); ");
+impl Careful {
+    /// Asks for everything once; a refusal says what was refused, and why.
+    pub fn new(driver: Box<dyn Driver>, request: &CareRequest) -> Result<Careful, DriverFailure> {
+        let outside = Care::read()?;
+        let mut inside = Care {
+            timer_slack_ns: TIMER_SLACK_NS,
+            ..outside.clone()
+        };
+        if !request.cpus.is_empty() {
+            inside.cpus = set_of(&request.cpus)?;
         }
+        let obtained = inside.apply().and_then(|()| Care::read());
+        outside.apply()?;
+        let obtained = obtained?;
+        let memory = if request.lock_memory {
+            lock_memory()?
+        } else {
+            "not locked"
+        };
+        let mut facts = driver.facts();
+        let found = [
+            ("cpu affinity in cells", listed(&obtained.cpus)),
+            (
+                "timer slack in cells",
+                format!("{} ns", obtained.timer_slack_ns),
+            ),
+            ("memory", memory.to_owned()),
+        ];
+        facts
+            .features
+            .extend(found.map(|(name, value)| (name.to_owned(), value)));
+        Ok(Careful {
+            driver,
+            facts,
+            inside,
+            outside,
+        })
     }
-    obtained.push_str(&match sched_getaffinity(None) {
-        Ok(set) => format!("{} (now on {})", listed(&set), sched_getcpu()),
-        Err(errno) => format!("unknown ({errno})"),
-    });
-    let requested: Vec<String> = cpus.iter().map(u32::to_string).collect();
-    CareFact {
-        name: "cpu affinity",
-        requested: or_nothing(requested.join(",")),
-        obtained,
+}
+
+impl Driver for Careful {
+    fn facts(&self) -> DriverFacts {
+        self.facts.clone()
     }
+
+    fn now(&self) -> MonoNs {
+        self.driver.now()
+    }
+
+    fn sleep_until(&mut self, until: MonoNs) {
+        self.driver.sleep_until(until);
+    }
+
+    fn run_cell(
+        &mut self,
+        session: &mut Session,
+        sink: &mut dyn Sink,
+        control: &RunControl,
+    ) -> Result<(), DriverFailure> {
+        self.inside.apply()?;
+        let ended = self.driver.run_cell(session, sink, control);
+        self.outside.apply()?;
+        ended
+    }
+}
+
+impl Care {
+    fn read() -> Result<Care, DriverFailure> {
+        Ok(Care {
+            cpus: sched_getaffinity(None).map_err(|errno| failure("sched_getaffinity", errno))?,
+            timer_slack_ns: current_timer_slack().map_err(|errno| failure("timer slack", errno))?,
+        })
+    }
+
+    fn apply(&self) -> Result<(), DriverFailure> {
+        sched_setaffinity(None, &self.cpus)
+            .map_err(|errno| failure("pinning to the CPUs that were asked for", errno))?;
+        set_current_timer_slack(std::num::NonZeroU64::new(self.timer_slack_ns))
+            .map_err(|errno| failure("timer slack", errno))
+    }
+}
+
+fn set_of(cpus: &[u32]) -> Result<CpuSet, DriverFailure> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        if *cpu as usize >= CpuSet::MAX_CPU {
+            return Err(failure(
+                "pinning to the CPUs that were asked for",
+                Errno::INVAL,
+            ));
+        }
+        set.set(*cpu as usize);
+    }
+    Ok(set)
 }
 
 fn listed(set: &CpuSet) -> String {
@@ -70,105 +145,119 @@ fn listed(set: &CpuSet) -> String {
         .join(",")
 }
 
-fn lock_memory(requested: bool) -> CareFact {
-    let obtained = if requested {
-        outcome(
-            mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE),
-            "locked",
+/// Memory that comes later is locked too where no limit can make an allocation fail for it.
+fn lock_memory() -> Result<&'static str, DriverFailure> {
+    let unlimited = geteuid().is_root() || getrlimit(Resource::Memlock).current.is_none();
+    let (flags, words) = if unlimited {
+        let flags = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
+        (flags, "locked, now and later")
+    } else {
+        (
+            MlockAllFlags::CURRENT,
+            "locked, what there was at the start",
         )
-    } else {
-        "not locked".to_owned()
     };
-    CareFact {
-        name: "memory lock",
-        requested: or_nothing(if requested { "now and later" } else { "" }.to_owned()),
-        obtained,
-    }
-}
-
-fn timer_slack(requested_ns: Option<u64>) -> CareFact {
-    let mut obtained = String::new();
-    // 0 would mean the default.
-    if let Some(ns) = requested_ns
-        && let Err(errno) = set_current_timer_slack(std::num::NonZeroU64::new(ns))
-    {
-        obtained = format!("refused ({errno}); ");
-    }
-    obtained.push_str(&match current_timer_slack() {
-        Ok(ns) => format!("{ns} ns"),
-        Err(errno) => format!("unknown ({errno})"),
-    });
-    CareFact {
-        name: "timer slack",
-        requested: or_nothing(
-            requested_ns
-                .map(|ns| format!("{ns} ns"))
-                .unwrap_or_default(),
-        ),
-        obtained,
-    }
-}
-
-fn outcome(answer: Result<(), Errno>, done: &str) -> String {
-    match answer {
-        Ok(()) => done.to_owned(),
-        Err(errno) => format!("refused ({errno})"),
-    }
-}
-
-fn or_nothing(text: String) -> String {
-    if text.is_empty() {
-        "nothing".to_owned()
-    } else {
-        text
-    }
+    mlockall(flags).map_err(|errno| failure("locking memory", errno))?;
+    Ok(words)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
-    fn fact(facts: &[CareFact], name: &str) -> CareFact {
-        facts.iter().find(|fact| fact.name == name).unwrap().clone()
+    /// Notes how its thread was scheduled while it ran.
+    struct Looking(Arc<std::sync::Mutex<Option<Care>>>);
+
+    impl Driver for Looking {
+        fn facts(&self) -> DriverFacts {
+            DriverFacts::default()
+        }
+
+        fn now(&self) -> MonoNs {
+            MonoNs(0)
+        }
+
+        fn sleep_until(&mut self, _: MonoNs) {}
+
+        fn run_cell(
+            &mut self,
+            _: &mut Session,
+            _: &mut dyn Sink,
+            _: &RunControl,
+        ) -> Result<(), DriverFailure> {
+            *self.0.lock().unwrap() = Some(Care::read()?);
+            Ok(())
+        }
+    }
+
+    fn session() -> Session {
+        use assize_core::{CellSpec, ConnectionPolicy, LoadSpec, ReceiveMode};
+        Session::new(Arc::new(CellSpec {
+            requests: Vec::new(),
+            load: LoadSpec::Closed { clients: 1 },
+            targets: Vec::new(),
+            connections: ConnectionPolicy::Fresh,
+            drain: assize_units::DurNs::ZERO,
+            limits: assize_core::protocol::http1::Limits::default(),
+            spin: assize_units::DurNs::ZERO,
+            receive: ReceiveMode::Reap,
+        }))
     }
 
     #[test]
-    fn asking_for_nothing_changes_nothing() {
-        let before = current_timer_slack().unwrap();
-        let facts = apply(&CareRequest::default());
-        assert!(facts.iter().all(|fact| fact.requested == "nothing"));
-        assert_eq!(fact(&facts, "memory lock").obtained, "not locked");
-        assert_eq!(current_timer_slack().unwrap(), before);
-    }
-
-    #[test]
-    fn what_was_obtained_is_read_back() {
-        let asked = std::thread::spawn(|| {
-            let cpu = sched_getcpu() as u32;
+    fn a_cell_has_it_and_what_comes_after_has_not() {
+        let run = || {
+            let before = Care::read().unwrap();
+            let cpu = (0..CpuSet::MAX_CPU).find(|cpu| before.cpus.is_set(*cpu));
+            let cpu = u32::try_from(cpu.unwrap()).unwrap();
             let request = CareRequest {
                 cpus: vec![cpu],
-                timer_slack_ns: Some(1_000),
-                ..CareRequest::default()
+                lock_memory: false,
             };
-            (cpu, apply(&request), apply(&CareRequest::default()))
-        });
-        let (cpu, facts, later) = asked.join().unwrap();
-        assert_eq!(fact(&facts, "timer slack").obtained, "1000 ns");
-        assert_eq!(
-            fact(&facts, "cpu affinity").obtained,
-            format!("{cpu} (now on {cpu})")
-        );
-        assert_eq!(fact(&later, "timer slack").obtained, "1000 ns");
+            let seen = Arc::default();
+            let mut driver = Careful::new(Box::new(Looking(Arc::clone(&seen))), &request).unwrap();
+            let facts = driver.facts().features;
+            driver
+                .run_cell(
+                    &mut session(),
+                    &mut assize_core::NullSink,
+                    &RunControl::default(),
+                )
+                .unwrap();
+            let within = seen.lock().unwrap().clone().unwrap();
+            assert_eq!(listed(&within.cpus), cpu.to_string());
+            assert_eq!(within.timer_slack_ns, TIMER_SLACK_NS);
+            let after = Care::read().unwrap();
+            assert_eq!(listed(&after.cpus), listed(&before.cpus));
+            assert_eq!(after.timer_slack_ns, before.timer_slack_ns);
+            let fact = |name: &str| facts.iter().find(|fact| fact.0 == name).unwrap().1.clone();
+            assert_eq!(fact("cpu affinity in cells"), cpu.to_string());
+            assert_eq!(fact("timer slack in cells"), "1 ns");
+            assert_eq!(fact("memory"), "not locked");
+        };
+        // A thread of its own: others of this test process are not to be pinned.
+        std::thread::spawn(run).join().unwrap();
     }
 
     #[test]
-    fn an_impossible_cpu_is_refused_and_said() {
-        let request = CareRequest {
-            cpus: vec![u32::MAX],
-            ..CareRequest::default()
+    fn an_impossible_cpu_is_refused_and_changes_nothing() {
+        let run = || {
+            let before = Care::read().unwrap();
+            for cpu in [CpuSet::MAX_CPU as u32 - 1, u32::MAX] {
+                let request = CareRequest {
+                    cpus: vec![cpu],
+                    lock_memory: false,
+                };
+                let refused = Careful::new(Box::new(Looking(Arc::default())), &request);
+                let refused = refused.err().unwrap();
+                assert_eq!(refused.errno, libc::EINVAL, "{refused}");
+            }
+            let after = Care::read().unwrap();
+            assert_eq!(listed(&after.cpus), listed(&before.cpus));
+            assert_eq!(after.timer_slack_ns, before.timer_slack_ns);
         };
-        let facts = std::thread::spawn(move || apply(&request)).join().unwrap();
-        let pinned = fact(&facts, "cpu affinity");
-        assert!(pinned.obtained.starts_with("refused ("), "{pinned:?}");
+        std::thread::spawn(run).join().unwrap();
     }
 }

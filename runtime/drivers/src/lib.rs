@@ -13,7 +13,7 @@
 //! It knows neither plan nor evidence.
 #![cfg(target_os = "linux")]
 
-pub mod care;
+mod care;
 mod choose;
 mod clock;
 mod epoll;
@@ -22,6 +22,7 @@ mod socket;
 mod upkeep;
 mod uring;
 
+pub use care::{CareRequest, Careful};
 pub use choose::{DriverChoice, DriverRefusal, Probe, choose};
 pub use epoll::EpollDriver;
 pub use uring::UringDriver;
