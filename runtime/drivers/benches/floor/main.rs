@@ -26,7 +26,11 @@ use assize_core::{
     RequestSpec, RunControl, Session, Sink, Stamp, Terminal,
 };
 use assize_drivers::{EpollDriver, UringDriver};
-use assize_units::{DurNs, OffsetNs};
+use assize_evidence::wire::FileHeader;
+use assize_evidence::{MemoryStore, Store};
+use assize_host::{Backpressure, Recorder, RenderedCell, Secrets};
+use assize_plan::Hash;
+use assize_units::{DurNs, MonoNs, OffsetNs};
 
 use measure::{Host, Stamps, cpu_ns, quantile_us, spread};
 use peer::{Peer, SHORT, STREAM, Shape, now_ns};
@@ -46,9 +50,17 @@ enum Client {
     Conventional,
     Epoll(ReceiveMode),
     Uring(ReceiveMode),
+    Recorded(Ours),
 }
 
-const CLIENTS: [(&str, Client); 10] = [
+/// A driver of this crate that reads with immediate reaping.
+#[derive(Clone, Copy, Debug)]
+enum Ours {
+    Epoll,
+    Uring,
+}
+
+const CLIENTS: [(&str, Client); 12] = [
     ("least client, epoll", Client::LeastEpoll),
     (
         "least client, io_uring",
@@ -60,15 +72,17 @@ const CLIENTS: [(&str, Client); 10] = [
     ),
     ("tokio-uring, reads and stamps", Client::Conventional),
     ("epoll, reap", Client::Epoll(ReceiveMode::Reap)),
+    ("epoll, reap, recorded", Client::Recorded(Ours::Epoll)),
     ("epoll, kernel", Client::Epoll(KERNEL)),
     ("epoll, kernel, gather 500 µs", Client::Epoll(GATHER)),
     ("io_uring, reap", Client::Uring(ReceiveMode::Reap)),
+    ("io_uring, reap, recorded", Client::Recorded(Ours::Uring)),
     ("io_uring, kernel", Client::Uring(KERNEL)),
     ("io_uring, kernel, gather 500 µs", Client::Uring(GATHER)),
 ];
 
 /// What is measured.
-const PARTS: [&str; 4] = ["streams", "in-step", "lag", "requests"];
+const PARTS: [&str; 5] = ["streams", "in-step", "rate", "lag", "requests"];
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -103,6 +117,7 @@ fn main() {
         };
         let peer = Peer::start(shape);
         match part {
+            "rate" => highest_rate(full),
             "lag" => dispatch_lag(&peer, if full { 400 } else { 4 }),
             "requests" => cpu_per_request(&peer, if full { 20_000 } else { 100 }, rounds),
             _ => {
@@ -219,14 +234,10 @@ fn drive(client: Client, addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) 
             return timed(|| least::uring_streams(&mut ring, addr, starts, gather_us, stamps));
         }
         Client::Conventional => return timed(|| conventional::streams(addr, starts, stamps)),
-        Client::Epoll(receive) => (
-            Box::new(EpollDriver::new("a bench").expect("epoll")),
-            receive,
-        ),
-        Client::Uring(receive) => (
-            Box::new(UringDriver::new("a bench").expect("uring")),
-            receive,
-        ),
+        Client::Epoll(receive) => (epoll(), receive),
+        Client::Uring(receive) => (uring(), receive),
+        Client::Recorded(Ours::Epoll) => (epoll(), ReceiveMode::Reap),
+        Client::Recorded(Ours::Uring) => (uring(), ReceiveMode::Reap),
     };
     let mut spec = cell(addr, STREAM, starts.len());
     spec.receive = receive;
@@ -234,16 +245,20 @@ fn drive(client: Client, addr: SocketAddr, starts: &[u64], stamps: &mut Stamps) 
         offsets: starts.iter().copied().map(OffsetNs).collect(),
         cap: None,
     };
-    let mut session = Session::new(Arc::new(spec));
+    let spec = Arc::new(spec);
+    let mut session = Session::new(Arc::clone(&spec));
     let mut sink = Kept {
         stamps,
         ahead_ns: 0,
+        recorder: matches!(client, Client::Recorded(_)).then(|| recorder(&spec)),
     };
     let control = RunControl::default();
     let ns = timed(|| {
         driver
             .run_cell(&mut session, &mut sink, &control)
             .expect("it runs");
+        let end = sink.recorder.take().map(Recorder::finish);
+        assert!(end.is_none_or(|end| !end.overflowed && end.error.is_none()));
     });
     let all = session.exchanges().iter();
     assert!(
@@ -280,14 +295,44 @@ fn cell(addr: SocketAddr, head: &[u8], requests: usize) -> CellSpec {
     }
 }
 
-/// Keeps what the least clients keep.
+fn epoll() -> Box<dyn Driver> {
+    Box::new(EpollDriver::new("a bench").expect("epoll"))
+}
+
+fn uring() -> Box<dyn Driver> {
+    Box::new(UringDriver::new("a bench").expect("io_uring"))
+}
+
+/// The recorder of a run, into memory: what a disk adds is the host's.
+fn recorder(spec: &Arc<CellSpec>) -> Recorder {
+    let header = FileHeader {
+        unit: 0,
+        cell: 0,
+        plan: Hash::of(b""),
+        begun: MonoNs(now_ns()),
+    };
+    Recorder::new(
+        MemoryStore::new().create("wire").expect("memory"),
+        header,
+        Arc::new(RenderedCell::without_plan(Arc::clone(spec))),
+        Secrets::none(),
+        Backpressure::Overflow,
+    )
+    .expect("a thread")
+}
+
+/// Keeps what the least clients keep, and a record where it is asked for.
 struct Kept<'a> {
     stamps: &'a mut Stamps,
     ahead_ns: u64,
+    recorder: Option<Recorder>,
 }
 
 impl Sink for Kept<'_> {
-    fn put(&mut self, at: Stamp, _: Option<ConnId>, _: Option<u32>, entry: Entry<'_>) {
+    fn put(&mut self, at: Stamp, conn: Option<ConnId>, req: Option<u32>, entry: Entry<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.put(at, conn, req, entry);
+        }
         match entry {
             Entry::Clock { offset_ns, .. } => self.ahead_ns = offset_ns as u64,
             Entry::Received(bytes) if at.kernel_ns > 0 => {
@@ -299,8 +344,45 @@ impl Sink for Kept<'_> {
     }
 
     fn overflowed(&self) -> bool {
-        false
+        self.recorder.as_ref().is_some_and(Recorder::overflowed)
     }
+}
+
+/// 100,000 events a second over 32 streams, for a second: who keeps up, and at what cost.
+fn highest_rate(full: bool) {
+    const STREAMS: usize = 32;
+    let shape = Shape {
+        events: if full { 3125 } else { 32 },
+        gap: Duration::from_micros(320),
+        in_step: false,
+    };
+    let peer = Peer::start(shape);
+    let starts = starts(STREAMS, shape);
+    let host = Host::look();
+    let mut lines = Vec::new();
+    for (name, client) in CLIENTS {
+        let (mut stamps, before) = (Stamps::with_errors(), now_ns());
+        let cpu = drive(client, peer.addr, &starts, &mut stamps);
+        let took_s = (now_ns() - before) as f64 / 1e9;
+        let events = f64::from(shape.events) * STREAMS as f64;
+        let busy = 100.0 * cpu as f64 / 1e9 / took_s;
+        let (p50, p99) = stamps.error_us();
+        lines.push(format!(
+            "| {name} | {:.0} | {busy:.0} | {:.2} | {p50:.1} | {p99:.1} | {} |",
+            events / took_s,
+            cpu as f64 / 1000.0 / events,
+            stamps.reads
+        ));
+    }
+    println!(
+        "\n## 100,000 events/s from a peer that shares the host, {STREAMS} streams ({})\n",
+        host.since()
+    );
+    println!(
+        "| client | events/s | CPU % | µs per event | stamp p50 µs | p99 µs | reads |\n\
+         | --- | --- | --- | --- | --- | --- | --- |"
+    );
+    println!("{}", lines.join("\n"));
 }
 
 fn dispatch_lag(peer: &Peer, requests: usize) {
@@ -313,8 +395,8 @@ fn dispatch_lag(peer: &Peer, requests: usize) {
         ("io_uring", 60),
     ] {
         let mut driver: Box<dyn Driver> = match name {
-            "epoll" => Box::new(EpollDriver::new("a bench").expect("epoll")),
-            _ => Box::new(UringDriver::new("a bench").expect("uring")),
+            "epoll" => epoll(),
+            _ => uring(),
         };
         let mut spec = cell(peer.addr, SHORT, requests);
         spec.spin = DurNs::from_us(spin_us);
@@ -354,24 +436,20 @@ fn cpu_per_request(peer: &Peer, requests: usize, rounds: usize) {
     const NAMES: [&str; 3] = ["least client, epoll", "epoll", "io_uring"];
     let mut costs = vec![Vec::new(); NAMES.len()];
     let mut rates = vec![Vec::new(); NAMES.len()];
+    let mut wrk = Vec::new();
     let host = Host::look();
     for _ in 0..rounds {
         for (place, name) in NAMES.iter().enumerate() {
             let before = now_ns();
             let ns = match *name {
-                "epoll" => {
-                    let driver = EpollDriver::new("a bench").expect("epoll");
-                    requests_by(Box::new(driver), peer.addr, CLIENTS, requests)
-                }
-                "io_uring" => {
-                    let driver = UringDriver::new("a bench").expect("uring");
-                    requests_by(Box::new(driver), peer.addr, CLIENTS, requests)
-                }
+                "epoll" => requests_by(epoll(), peer.addr, CLIENTS, requests),
+                "io_uring" => requests_by(uring(), peer.addr, CLIENTS, requests),
                 _ => timed(|| least::epoll_requests(peer.addr, CLIENTS as usize, requests as u64)),
             };
             costs[place].push(ns as f64 / 1000.0 / requests as f64);
             rates[place].push(requests as f64 * 1e9 / (now_ns() - before) as f64);
         }
+        wrk.extend(wrk_rate(peer.addr, CLIENTS));
     }
     println!(
         "\n## CPU per request, {CLIENTS} kept connections, {requests} trivial answers, {rounds} rounds ({})\n",
@@ -387,6 +465,29 @@ fn cpu_per_request(peer: &Peer, requests: usize, rounds: usize) {
         let rate = spread(rates[place].clone()).0;
         println!("| {name} | {median:.2} | {least:.2} – {most:.2} | {ratio:.2} | {rate:.0} |");
     }
+    if wrk.is_empty() {
+        println!("\nwrk is not installed (a package of that name), so it was not compared");
+    } else {
+        println!("| wrk, 1 thread | | | | {:.0} |", spread(wrk).0);
+    }
+}
+
+/// Requests a second of wrk with one thread on the same answer.
+fn wrk_rate(addr: SocketAddr, connections: u32) -> Option<f64> {
+    let said = std::process::Command::new("wrk")
+        .args([
+            "-t1",
+            "-d1s",
+            &format!("-c{connections}"),
+            &format!("http://{addr}/"),
+        ])
+        .output()
+        .ok()?;
+    let said = String::from_utf8(said.stdout).ok()?;
+    let rate = said
+        .lines()
+        .find_map(|line| line.strip_prefix("Requests/sec:"))?;
+    rate.trim().parse().ok()
 }
 
 fn requests_by(

@@ -1,4 +1,4 @@
-//! CPU time of this thread, errors of stamps, and the state of the host beside each figure.
+//! CPU time of this process, errors of stamps, and the state of the host beside each figure.
 #![allow(
     clippy::disallowed_methods,
     reason = "a bench reads what the kernel says of the host"
@@ -62,9 +62,9 @@ pub fn quantile_us(sorted_ns: &[u64], percent: usize) -> f64 {
         .map_or(f64::NAN, |ns| *ns as f64 / 1000.0)
 }
 
-/// CPU time of this thread, ns.
+/// CPU time of all threads of this process, ns: there is one, and the recorder's where it records.
 pub fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
