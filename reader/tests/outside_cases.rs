@@ -1,5 +1,6 @@
 //! Every case of `http_sse_cases.jsonl`, by its id: bytes and what must come out, gathered from
 //! public specifications, peers' test suites and field reports. Nobody here wrote the originals.
+//! Those of `own_http_sse_cases.jsonl` are argued from the specifications' text.
 
 use assize_reader::replay::answer::{Answer, read_answer};
 use assize_reader::replay::http::{Ending, Limits, Part, Response, read_response};
@@ -16,8 +17,9 @@ struct Case {
 }
 
 fn cases(kind: &str) -> Vec<Case> {
-    include_str!("fixtures/http_sse_cases.jsonl")
-        .lines()
+    let gathered = include_str!("fixtures/http_sse_cases.jsonl").lines();
+    gathered
+        .chain(include_str!("fixtures/own_http_sse_cases.jsonl").lines())
         .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))
         .filter(|case| case["kind"] == kind)
         .map(|case| Case {
@@ -197,8 +199,12 @@ fn check_verdict(completion: &Completion, expect: &Value) -> Complaint {
             matches!(kind, Invalid::MissingDone | Invalid::BadFinish)
         }
         ("failed:protocol", Some(kind)) => {
-            matches!(kind, Invalid::MalformedEvent | Invalid::ExtraAfterDone)
+            matches!(
+                kind,
+                Invalid::MalformedEvent | Invalid::ExtraAfterDone | Invalid::BadFinish
+            )
         }
+        ("failed:bad_finish", Some(kind)) => kind == Invalid::BadFinish,
         ("failed:malformed_json", Some(kind)) => kind == Invalid::MalformedEvent,
         ("failed:http_status", Some(kind)) => kind == Invalid::HttpStatus,
         ("failed:not_event_stream", Some(kind)) => kind == Invalid::WrongContentType,

@@ -1,6 +1,5 @@
-//! Writes the seed corpora of the protocol targets from the case file, and drawn ones for the targets that run
-//! sessions: `cargo run -p assize-props
-//! --example seed_corpus`.
+//! Writes the seed corpora of the protocol targets from the case files, and drawn ones for the targets
+//! that run sessions: `cargo run -p assize-props --example seed_corpus`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool that writes the committed corpora"
@@ -18,8 +17,9 @@ const DRAWN_SEEDS: u64 = 32;
 
 fn main() -> std::io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let cases =
-        std::fs::read_to_string(root.join("runtime/core/tests/fixtures/http_sse_cases.jsonl"))?;
+    let fixtures = root.join("runtime/core/tests/fixtures");
+    let mut cases = std::fs::read_to_string(fixtures.join("http_sse_cases.jsonl"))?;
+    cases += &std::fs::read_to_string(fixtures.join("own_http_sse_cases.jsonl"))?;
     for line in cases.lines() {
         let case: serde_json::Value = serde_json::from_str(line)?;
         let (Some(id), Some(text)) = (case["id"].as_str(), case["input_b64"].as_str()) else {

@@ -1,11 +1,13 @@
 //! The runtime's parsers against the reader's, which share no code with them.
 //!
-//! Errors are compared by group: the two parsers look at the same bytes in another order, so within
+//! What an OpenAI stream says is compared where it is valid. Errors are compared by group: the two parsers look at the same bytes in another order, so within
 //! a group either may name another byte first.
 
 use assize_core::protocol::http1::{ErrorGroup, Framing, Http1Error, Limits, ResponseParser};
-use assize_core::protocol::sse::decode;
+use assize_core::protocol::openai::StreamFold;
+use assize_core::protocol::sse::{Message, decode};
 use assize_reader::replay::http::{self, Ending, FaultKind, read_response};
+use assize_reader::replay::openai::{Asked, Finish, read_stream};
 use assize_reader::replay::sse as reader_sse;
 
 use crate::http1::{Outcome, parse};
@@ -20,7 +22,11 @@ pub fn check(data: &[u8]) {
 }
 
 fn compare_responses(input: &Input<'_>) {
-    let mut parser = ResponseParser::new(Limits::default());
+    // The reader holds the plan's limit on bodies against the whole answer, not while it parses.
+    let mut parser = ResponseParser::new(Limits {
+        body_bytes: u64::MAX,
+        ..Limits::default()
+    });
     let ours = parse(&mut parser, &input.bytewise(), input.eof);
     let theirs = read_response(input.stream, input.eof, &http::Limits::default());
     let body = theirs.body.bytes(input.stream);
@@ -105,4 +111,36 @@ fn compare_streams(stream: &[u8]) {
         assert_eq!(here.data, there.data);
         assert_eq!(here.last_event_id, there.last_event_id);
     }
+    compare_meanings(&ours.events, &theirs.events);
+}
+
+/// A stream is a valid completion by both or by neither, and a valid one says the same. Why a stream
+/// is none is the reader's to say.
+fn compare_meanings(ours: &[Message<'_>], theirs: &[reader_sse::SseEvent<'_>]) {
+    let mut fold = StreamFold::new(1, true);
+    for event in ours {
+        fold.take(event.event, &event.data);
+    }
+    let here = fold.finish();
+    let there = read_stream(theirs, &Asked::default(), true);
+    assert_eq!(
+        here.fault.is_none(),
+        there.flaw.is_none(),
+        "{:?} here, {:?} by the reader",
+        here.fault,
+        there.flaw
+    );
+    if there.flaw.is_some() {
+        return;
+    }
+    let output = &there.outputs[0];
+    assert_eq!(here.content, output.content);
+    assert_eq!(here.reasoning, output.reasoning);
+    assert_eq!(here.tool_args, output.tool_arguments);
+    assert_eq!(
+        here.finish_reason.as_deref(),
+        output.finish.as_ref().map(Finish::name)
+    );
+    let bearing = there.events.iter().filter(|event| event.token_bearing);
+    assert_eq!(here.token_events, bearing.count() as u64);
 }

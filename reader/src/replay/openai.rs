@@ -10,7 +10,7 @@ mod shape;
 
 use std::borrow::Cow;
 
-use self::shape::{Choice, Chunk, Delta, Function, Object};
+use self::shape::{Choice, Chunk, Delta, Function, Object, Text};
 use super::sse::SseEvent;
 
 pub use self::shape::Usage;
@@ -256,14 +256,15 @@ pub fn classify(event: &SseEvent<'_>, choices: u32) -> EventMeaning {
 
 fn read_event(event: &SseEvent<'_>, choices: u32) -> (EventMeaning, Option<Said>) {
     let plain = |kind| (EventMeaning::of_kind(kind), None);
-    match event.name {
-        b"error" => return plain(EventKind::Error),
-        b"ping" => return plain(EventKind::Ping),
-        _ => {}
+    if event.name == b"error" {
+        return plain(EventKind::Error);
     }
     let data = event.data.as_ref();
     if data == b"[DONE]" {
         return plain(EventKind::Done);
+    }
+    if event.name == b"ping" {
+        return plain(EventKind::Ping);
     }
     if data.trim_ascii() == b"[DONE]" {
         return plain(EventKind::Malformed("blanks around [DONE]"));
@@ -272,7 +273,7 @@ fn read_event(event: &SseEvent<'_>, choices: u32) -> (EventMeaning, Option<Said>
         Ok(chunk) => chunk,
         Err(why) => return plain(EventKind::Malformed(why)),
     };
-    if chunk.error {
+    if is_error(&chunk) {
         return plain(EventKind::Error);
     }
     let usage = chunk.usage.map(|Object(usage)| usage);
@@ -286,12 +287,13 @@ fn read_event(event: &SseEvent<'_>, choices: u32) -> (EventMeaning, Option<Said>
     if second.is_some() {
         return plain(EventKind::Malformed("more than one choice"));
     }
-    if choice.index >= choices {
+    // What a choice without an index says is shown as the first one's; the answer is invalid.
+    let index = choice.index.unwrap_or(0);
+    if index >= choices {
         return plain(EventKind::Malformed(
             "a choice whose index was not asked for",
         ));
     }
-    let index = choice.index;
     let said = Said::of(choice);
     let is_error = matches!(&said.finish, Some(Finish::Unsupported(reason)) if reason == "error");
     let meaning = EventMeaning {
@@ -324,8 +326,15 @@ fn parse(data: &[u8]) -> Result<Chunk, &'static str> {
     }
 }
 
+/// An error member, or the object that servers of the first hour sent as a whole.
+fn is_error(chunk: &Chunk) -> bool {
+    chunk.error || chunk.object.as_deref() == Some("error")
+}
+
 /// What one choice of one event said.
 struct Said {
+    /// Nothing says which choice it is.
+    lacks_index: bool,
     content: String,
     reasoning: String,
     tool_name: String,
@@ -336,13 +345,18 @@ struct Said {
 
 impl Said {
     fn of(choice: Choice) -> Said {
+        // An empty reason is none: some servers send it with every chunk but the last.
+        let finish = choice.finish_reason.map(|Text(reason)| reason);
         let mut said = Said {
-            content: choice.text.unwrap_or_default(),
+            lacks_index: choice.index.is_none(),
+            content: choice.text.unwrap_or_default().0,
             reasoning: String::new(),
             tool_name: String::new(),
             tool_arguments: String::new(),
             token_ids: choice.token_ids,
-            finish: choice.finish_reason.map(Finish::parse),
+            finish: finish
+                .filter(|reason| !reason.is_empty())
+                .map(Finish::parse),
         };
         for Object(delta) in [choice.delta, choice.message].into_iter().flatten() {
             said.take_delta(delta);
@@ -351,14 +365,14 @@ impl Said {
     }
 
     fn take_delta(&mut self, delta: Delta) {
-        self.content += delta.content.as_deref().unwrap_or_default();
+        self.content += &delta.content.unwrap_or_default().0;
         // Servers that send both repeat themselves: the first that says something is taken.
         let reasoning = [delta.reasoning_content, delta.reasoning];
         let said = reasoning
             .into_iter()
             .flatten()
-            .find(|text| !text.is_empty());
-        self.reasoning += said.as_deref().unwrap_or_default();
+            .find(|Text(text)| !text.is_empty());
+        self.reasoning += &said.unwrap_or_default().0;
         for Object(call) in delta.tool_calls.into_iter().flatten() {
             self.take_function(call.function);
         }
@@ -368,8 +382,8 @@ impl Said {
 
     fn take_function(&mut self, function: Option<Object<Function>>) {
         if let Some(Object(function)) = function {
-            self.tool_name += function.name.as_deref().unwrap_or_default();
-            self.tool_arguments += function.arguments.as_deref().unwrap_or_default();
+            self.tool_name += &function.name.unwrap_or_default().0;
+            self.tool_arguments += &function.arguments.unwrap_or_default().0;
         }
     }
 
@@ -454,6 +468,10 @@ impl<'a> Reader<'a> {
     }
 
     fn take_said(&mut self, index: u32, said: Said, number: usize) {
+        if said.lacks_index {
+            let why = "a choice without an index";
+            self.note(Invalid::MalformedEvent, number, why);
+        }
         let is_bare = said.has_output() && said.token_ids.is_none();
         self.lacks_ids |= is_bare;
         self.saw_ids |= said.token_ids.is_some();
@@ -532,18 +550,18 @@ impl<'a> Reader<'a> {
             Ok(chunk) => chunk,
             Err(why) => return self.note_end(Invalid::MalformedEvent, why),
         };
-        if chunk.error {
+        if is_error(&chunk) {
             return self.note_end(Invalid::ErrorEvent, "the server's error");
         }
         for Object(choice) in chunk.choices.unwrap_or_default() {
-            if choice.index as usize >= self.choices.len() {
+            let index = choice.index.unwrap_or(0);
+            if index as usize >= self.choices.len() {
                 self.note_end(
                     Invalid::MalformedEvent,
                     "a choice whose index was not asked for",
                 );
                 continue;
             }
-            let index = choice.index;
             self.take_said(index, Said::of(choice), 0);
         }
         self.take_usage(None, chunk.usage.map(|Object(usage)| usage));

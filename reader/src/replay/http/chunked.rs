@@ -72,7 +72,7 @@ fn read_size(stream: &[u8], at: usize, limits: &Limits) -> Result<(u64, usize), 
         Some(_) | None => return Err(refused(at + digits)),
     }
     if let Some(place) = rest.iter().position(|byte| !is_text(*byte)) {
-        return Err(refused(at + digits + place));
+        return Err(Stop::fault(FaultKind::BadChunk, at + digits + place));
     }
     match line {
         Some(Line::Whole { next, .. }) if digits > 0 => {
@@ -82,8 +82,9 @@ fn read_size(stream: &[u8], at: usize, limits: &Limits) -> Result<(u64, usize), 
             Ok((size, next))
         }
         Some(Line::Short { .. }) => Err(Stop::Short(Part::Body)),
-        Some(Line::Bare { at }) => Err(refused(at)),
-        Some(Line::Whole { .. }) => Err(refused(at)),
+        // The size is there; what is wrong is the line's end.
+        Some(Line::Bare { at }) if digits > 0 => Err(Stop::fault(FaultKind::BadChunk, at)),
+        Some(Line::Bare { .. } | Line::Whole { .. }) => Err(refused(at)),
         None => Err(Stop::fault(FaultKind::FramingLimit, end)),
     }
 }

@@ -30,9 +30,45 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// A JSON string. One half of a surrogate pair may stand alone in it: RFC 8259 (8.2) allows the
+/// text, and servers that count in UTF-16 cut a character so. It becomes U+FFFD.
+#[derive(Debug, Default)]
+pub(super) struct Text(pub(super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // As bytes a string may hold lone surrogates, each encoded in three bytes.
+        deserializer.deserialize_bytes(OnlyText)
+    }
+}
+
+struct OnlyText;
+
+impl Visitor<'_> for OnlyText {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Text, E> {
+        let mut text = String::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            text.push_str(chunk.valid());
+            if chunk.invalid().first() == Some(&0xed) {
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        Ok(Text(text))
+    }
+}
+
 /// A streamed chunk, or a whole answer: `delta` or `message` tells which.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Chunk {
+    /// The kind of object, where it is told as a string.
+    #[serde(default, deserialize_with = "text_if_any")]
+    pub(super) object: Option<String>,
     pub(super) choices: Option<Vec<Object<Choice>>>,
     pub(super) usage: Option<Object<Usage>>,
     #[serde(default, deserialize_with = "is_there")]
@@ -41,19 +77,19 @@ pub(super) struct Chunk {
 
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Choice {
-    pub(super) index: u32,
-    pub(super) text: Option<String>,
+    pub(super) index: Option<u32>,
+    pub(super) text: Option<Text>,
     pub(super) delta: Option<Object<Delta>>,
     pub(super) message: Option<Object<Delta>>,
-    pub(super) finish_reason: Option<String>,
+    pub(super) finish_reason: Option<Text>,
     pub(super) token_ids: Option<Vec<u64>>,
 }
 
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Delta {
-    pub(super) content: Option<String>,
-    pub(super) reasoning_content: Option<String>,
-    pub(super) reasoning: Option<String>,
+    pub(super) content: Option<Text>,
+    pub(super) reasoning_content: Option<Text>,
+    pub(super) reasoning: Option<Text>,
     pub(super) tool_calls: Option<Vec<Object<ToolCall>>>,
     pub(super) function_call: Option<Object<Function>>,
     pub(super) token_ids: Option<Vec<u64>>,
@@ -66,8 +102,8 @@ pub(super) struct ToolCall {
 
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Function {
-    pub(super) name: Option<String>,
-    pub(super) arguments: Option<String>,
+    pub(super) name: Option<Text>,
+    pub(super) arguments: Option<Text>,
 }
 
 /// Token counts as the server states them.
@@ -79,6 +115,12 @@ pub struct Usage {
     pub completion_tokens: Option<u64>,
     /// The server's own total: another number where hidden tokens are left out of the others.
     pub total_tokens: Option<u64>,
+}
+
+/// A string, or nothing where the value is anything else: for a field that decides little.
+fn text_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(value.as_str().map(str::to_owned))
 }
 
 /// Whether a value is there and not null.

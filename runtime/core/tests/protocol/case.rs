@@ -1,4 +1,4 @@
-//! The case file: `tests/fixtures/http_sse_cases.jsonl`, described in `docs/protocol.md`.
+//! The case files `tests/fixtures/*http_sse_cases.jsonl`, described in `docs/protocol.md`.
 
 use base64::Engine as _;
 use serde::Deserialize;
@@ -83,12 +83,21 @@ pub enum Accept {
     May,
 }
 
-/// All cases, in the file's order.
+/// What others have stated or suffered.
+pub const GATHERED: &str = include_str!("../fixtures/http_sse_cases.jsonl");
+
+/// What the specifications say besides, with each the section that it is argued from.
+pub const OWN: &str = include_str!("../fixtures/own_http_sse_cases.jsonl");
+
+/// The cases of a file, in its order.
+pub fn of(file: &str) -> Vec<Case> {
+    let cases = file.lines().map(serde_json::from_str);
+    cases.map(|case| case.expect("a case")).collect()
+}
+
+/// All cases.
 pub fn all() -> Vec<Case> {
-    include_str!("../fixtures/http_sse_cases.jsonl")
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a case"))
-        .collect()
+    [of(GATHERED), of(OWN)].concat()
 }
 
 /// The case of this id.

@@ -15,7 +15,8 @@ pub struct Malformed;
 /// What one chunk says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// It carries a non-null `error`, or belongs to an event named `error`.
+    /// It carries a non-null `error`, is itself an `"object":"error"`, or belongs to an event named
+    /// `error`.
     pub error: bool,
     /// Its choices.
     pub choices: Vec<Choice>,
@@ -29,7 +30,9 @@ pub struct Chunk {
 pub struct Choice {
     /// Its index; 0 where none is given.
     pub index: u64,
-    /// `delta.content`, or `text` of the legacy API.
+    /// None is given, so the stream is no valid one.
+    pub lacks_index: bool,
+    /// `delta.content` (or `message.content`), or `text` of the legacy API.
     pub content: String,
     /// `delta.reasoning_content`, or `delta.reasoning` where that is empty.
     pub reasoning: String,
@@ -45,10 +48,11 @@ pub struct Choice {
 
 impl Chunk {
     pub(super) fn parse(data: &[u8]) -> Result<Chunk, Malformed> {
-        let text = std::str::from_utf8(data).map_err(|_| Malformed)?;
+        // The WHATWG algorithm decodes a stream with U+FFFD for what is not UTF-8.
+        let text = String::from_utf8_lossy(data);
         let Object(json) =
-            serde_json::from_str::<Object<ChunkJson>>(text).map_err(|_| Malformed)?;
-        let error = json.error.is_some();
+            serde_json::from_str::<Object<ChunkJson>>(&text).map_err(|_| Malformed)?;
+        let error = json.error.is_some() || json.object.0;
         Ok(Chunk {
             error,
             choices: json
@@ -60,6 +64,15 @@ impl Chunk {
             completion_tokens: json.usage.and_then(|Object(u)| u.completion_tokens),
             has_error_field: error,
         })
+    }
+
+    /// What an event named `error` carries that is no chunk.
+    pub(super) fn bare_error() -> Chunk {
+        Chunk {
+            error: true,
+            has_error_field: true,
+            ..Chunk::default()
+        }
     }
 
     /// Whether it has no choice and is no error object: usage, filter results, a heartbeat.
@@ -88,30 +101,87 @@ struct ChunkJson {
     choices: Option<Vec<Object<ChoiceJson>>>,
     usage: Option<Object<UsageJson>>,
     error: Option<IgnoredAny>,
+    #[serde(default)]
+    object: SaysError,
+}
+
+/// Whether a value is the string `error`.
+#[derive(Default)]
+struct SaysError(bool);
+
+impl<'de> Deserialize<'de> for SaysError {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Ok(SaysError(value == "error"))
+    }
+}
+
+/// A JSON string as text. `serde_json` refuses a lone surrogate in a `String`, but JSON does not:
+/// half of a pair is what a server sends that cuts its text between UTF-16 units.
+#[derive(Default)]
+struct Lenient(String);
+
+impl<'de> Deserialize<'de> for Lenient {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(LenientVisitor)
+    }
+}
+
+struct LenientVisitor;
+
+impl Visitor<'_> for LenientVisitor {
+    type Value = Lenient;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, mut bytes: &[u8]) -> Result<Lenient, E> {
+        let mut text = String::new();
+        loop {
+            let valid = match std::str::from_utf8(bytes) {
+                Ok(valid) => {
+                    text.push_str(valid);
+                    return Ok(Lenient(text));
+                }
+                Err(error) => error.valid_up_to(),
+            };
+            text.push_str(&String::from_utf8_lossy(&bytes[..valid]));
+            text.push('\u{fffd}');
+            // A surrogate's three bytes.
+            bytes = bytes.get(valid + 3..).unwrap_or_default();
+        }
+    }
 }
 
 #[derive(Deserialize)]
 struct UsageJson {
     completion_tokens: Option<u64>,
+    // Of these the type alone matters.
+    #[serde(rename = "prompt_tokens")]
+    _prompt_tokens: Option<u64>,
+    #[serde(rename = "total_tokens")]
+    _total_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct ChoiceJson {
-    #[serde(default)]
-    index: u64,
+    index: Option<u64>,
     delta: Option<Object<DeltaJson>>,
-    text: Option<String>,
-    token_ids: Option<Vec<IgnoredAny>>,
-    finish_reason: Option<String>,
+    message: Option<Object<DeltaJson>>,
+    text: Option<Lenient>,
+    token_ids: Option<Vec<u64>>,
+    finish_reason: Option<Lenient>,
 }
 
 #[derive(Deserialize, Default)]
 struct DeltaJson {
-    content: Option<String>,
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
+    content: Option<Lenient>,
+    reasoning_content: Option<Lenient>,
+    reasoning: Option<Lenient>,
     tool_calls: Option<Vec<Object<ToolCallJson>>>,
     function_call: Option<Object<FunctionJson>>,
+    token_ids: Option<Vec<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -121,35 +191,48 @@ struct ToolCallJson {
 
 #[derive(Deserialize)]
 struct FunctionJson {
-    name: Option<String>,
-    arguments: Option<String>,
+    name: Option<Lenient>,
+    arguments: Option<Lenient>,
 }
 
 impl From<ChoiceJson> for Choice {
     fn from(json: ChoiceJson) -> Choice {
-        let delta = json.delta.map(|Object(delta)| delta).unwrap_or_default();
-        let reasoning_content = delta.reasoning_content.unwrap_or_default();
+        let reason = json.finish_reason.map(|Lenient(reason)| reason);
         let mut choice = Choice {
-            index: json.index,
-            content: delta.content.unwrap_or_default() + &json.text.unwrap_or_default(),
-            reasoning: if reasoning_content.is_empty() {
-                delta.reasoning.unwrap_or_default()
-            } else {
-                reasoning_content
-            },
-            token_ids: json.token_ids.map_or(0, |ids| ids.len()),
-            finish_reason: json.finish_reason.filter(|reason| !reason.is_empty()),
+            index: json.index.unwrap_or(0),
+            lacks_index: json.index.is_none(),
+            content: json.text.unwrap_or_default().0,
+            token_ids: json.token_ids.as_ref().map_or(0, Vec::len),
+            finish_reason: reason.filter(|reason| !reason.is_empty()),
             ..Choice::default()
         };
+        let has_ids = json.token_ids.is_some();
+        for Object(delta) in json.delta.into_iter().chain(json.message) {
+            choice.take_delta(delta, has_ids);
+        }
+        choice
+    }
+}
+
+impl Choice {
+    fn take_delta(&mut self, delta: DeltaJson, has_ids: bool) {
+        self.content += &delta.content.unwrap_or_default().0;
+        let Lenient(mut reasoning) = delta.reasoning_content.unwrap_or_default();
+        if reasoning.is_empty() {
+            reasoning = delta.reasoning.unwrap_or_default().0;
+        }
+        self.reasoning += &reasoning;
         let calls = delta.tool_calls.unwrap_or_default().into_iter();
         for Object(function) in calls
             .filter_map(|Object(call)| call.function)
             .chain(delta.function_call)
         {
-            choice.names_tool |= function.name.is_some_and(|name| !name.is_empty());
-            choice.tool_args += &function.arguments.unwrap_or_default();
+            self.names_tool |= function.name.is_some_and(|Lenient(name)| !name.is_empty());
+            self.tool_args += &function.arguments.unwrap_or_default().0;
         }
-        choice
+        if let Some(ids) = delta.token_ids.filter(|_| !has_ids) {
+            self.token_ids += ids.len();
+        }
     }
 }
 

@@ -30,15 +30,19 @@ pub enum Meaning {
 
 /// Classifies one event by its name and data.
 pub fn classify(event: &[u8], data: &[u8]) -> Result<Meaning, Malformed> {
+    if event == b"error" {
+        // Whatever it carries, its name says what it is.
+        let mut chunk = Chunk::parse(data).unwrap_or_else(|_| Chunk::bare_error());
+        chunk.error = true;
+        return Ok(Meaning::Chunk(chunk));
+    }
     if data == b"[DONE]" {
         return Ok(Meaning::Done);
     }
     if event == b"ping" {
         return Ok(Meaning::Ping);
     }
-    let mut chunk = Chunk::parse(data)?;
-    chunk.error |= event == b"error";
-    Ok(Meaning::Chunk(chunk))
+    Ok(Meaning::Chunk(Chunk::parse(data)?))
 }
 
 /// Why a stream is no valid completion. The first in this order that applies is the verdict.
@@ -141,6 +145,9 @@ impl StreamFold {
         self.summary.empty_choice_events += u64::from(chunk.is_empty());
         let mut bears = false;
         for choice in &chunk.choices {
+            if choice.lacks_index {
+                self.fault(StreamFault::MalformedEvent);
+            }
             match usize::try_from(choice.index)
                 .ok()
                 .and_then(|index| self.finished.get(index).copied().map(|f| (index, f)))
