@@ -1,4 +1,4 @@
-//! The plots of a report as SVG, alone as files or inside the page.
+//! The plots of a report as SVG, alone as files or inside the page; and that of a calibration.
 //!
 //! A plot is 360 units wide and as high as its rows ask for: it is read at that width on a narrow
 //! screen, and stands beside others on a wide one. Coordinates are drawn at four times the size,
@@ -6,12 +6,14 @@
 //! sheet replaces by its variables; without one they are the light ones.
 
 mod blocks;
+mod calibration;
 mod canvas;
 mod effects;
 
 use crate::report::{ArmFigure, Report};
 
 pub use blocks::{render_svg_blocks, shown_figures};
+pub use calibration::render_svg_calibration;
 pub use effects::render_svg_effects;
 
 pub(crate) use blocks::inline_blocks;

@@ -306,6 +306,9 @@ pub struct Calibrate {
     pub quick: bool,
     #[command(flatten)]
     pub care: Care,
+    /// Draw the errors and lags to this file, one self-contained SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     /// Form of the figures
     #[arg(long, value_enum, default_value = "human")]
     pub format: Format,

@@ -14,6 +14,7 @@ use assize_core::RunControl;
 use assize_host::{Programs, keeper};
 use assize_plan::Hash;
 use assize_reader::page::render_html;
+use assize_reader::plot::render_svg_calibration;
 use assize_reader::report::matrix_csv;
 use assize_reader::text::render_text;
 use assize_units::Ratio;
@@ -297,6 +298,10 @@ fn calibrate_here(it: &arguments::Calibrate) -> Result<Status, Problem> {
     match it.format {
         Format::Human => data(&show::calibrate::figures(&calibration)),
         Format::Json => data(&calibration.to_json()),
+    }
+    if let Some(path) = &it.svg {
+        write_file(path, &render_svg_calibration(&calibration))?;
+        talk(&format!("wrote {}\n", path.display()));
     }
     Ok(Status::Done)
 }

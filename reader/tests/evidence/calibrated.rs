@@ -6,6 +6,7 @@ use assize_evidence::calibration::{
 use assize_evidence::{Journal, JournalEvent, JournalReader, MemoryStore, Store};
 use assize_plan::{CompareOp, Hash, Hypothesis, Judgement, Quantity, Receive, ValueUnit};
 use assize_reader::page::render_html;
+use assize_reader::plot::render_svg_calibration;
 use assize_reader::report::{InstrumentError, Report, Standing};
 use assize_reader::study::{Analysis, analyze};
 use assize_reader::text::render_text;
@@ -13,6 +14,7 @@ use assize_reader::verdict::decide;
 use assize_reader::verify::{Demands, Refusal};
 use assize_units::{DurNs, Ratio};
 
+use crate::rendered::{HOSTILE, assert_harmless, well_formed};
 use crate::{USUAL, check, judged, reseal};
 
 const NAME: &str = "calibration.json";
@@ -439,4 +441,49 @@ fn a_calibration_of_another_boot_is_said_to_be_so() {
     assert_eq!(report.instrument.doubts, [doubt]);
     assert!(render_html(&report).contains(doubt));
     assert!(render_text(&report, 100, false).contains(doubt));
+}
+
+/// One bar from p50 to p99 and one dot for each figure that there is; its place is its logarithm.
+#[test]
+fn a_calibration_is_drawn() {
+    let mut two = calibration();
+    let mut epoll = worse(100).rows.remove(0);
+    "epoll".clone_into(&mut epoll.driver);
+    epoll.dispatch_lag = None;
+    two.rows.push(epoll);
+    let svg = render_svg_calibration(&two);
+    assert_eq!(well_formed(&svg)[..3], ["svg", "title", "desc"]);
+    assert_eq!(svg.matches("http").count(), 1, "the namespace alone");
+    let places: Vec<f64> = svg
+        .split("<circle cx=\"")
+        .skip(1)
+        .map(|rest| rest.split_once('"').unwrap().0.parse().unwrap())
+        .collect();
+    // 10 µs, 1 ms, 2 µs; drawn at four times the size.
+    let [near, far, lag] = places.as_slice() else {
+        panic!("three dots: {places:?}");
+    };
+    let decade = (far - near) / 2.0;
+    assert!(
+        (near - lag - 5f64.log10() * decade).abs() < 1.5,
+        "{places:?}"
+    );
+    let (_, described) = svg.split_once("<desc>").unwrap();
+    let (described, _) = described.split_once("</desc>").unwrap();
+    insta::assert_snapshot!(described, @"unknown · processors 0-1 · kernel unknown. load unknown before, unknown after. receive error: a stamp minus its write. io_uring reap, recorded: p50 10.0 µs, p99 40.0 µs, largest 40.0 µs; epoll reap, recorded: p50 1.00 ms, p99 4.00 ms, largest 4.00 ms. dispatch lag: behind the schedule. io_uring reap, recorded: p50 2.00 µs, p99 5.00 µs, largest 5.00 µs; epoll reap, recorded: none.");
+    for shown in [
+        "10.0 µs / 40.0 µs",
+        "1.00 ms / 4.00 ms",
+        "none",
+        "epoll reap, recorded",
+    ] {
+        assert!(svg.contains(shown), "{shown}");
+    }
+
+    let mut hostile = two;
+    hostile.host.cpu = Some(HOSTILE.into());
+    HOSTILE.clone_into(&mut hostile.rows[0].driver);
+    let svg = render_svg_calibration(&hostile);
+    assert_harmless(&svg);
+    well_formed(&svg);
 }

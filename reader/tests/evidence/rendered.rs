@@ -42,7 +42,7 @@ fn all() -> [Report; 3] {
 }
 
 /// What an evidence folder of ill will could say wherever it says anything.
-const HOSTILE: &str = "<script>alert(1)</script>\"'&amp;</style><!--\u{1b}[2J\u{1b}]0;x\u{7}\r\n\u{9b}31m\u{202e}\u{0}]]>";
+pub const HOSTILE: &str = "<script>alert(1)</script>\"'&amp;</style><!--\u{1b}[2J\u{1b}]0;x\u{7}\r\n\u{9b}31m\u{202e}\u{0}]]>";
 
 fn hostile() -> Report {
     let mut report = report(&KILLED);
@@ -112,7 +112,7 @@ fn failure() -> WorldFailure {
 
 /// Every element is closed in order, every `<` begins a tag and every `&` a known reference.
 /// Gives the names of the elements.
-fn well_formed(markup: &str) -> Vec<String> {
+pub fn well_formed(markup: &str) -> Vec<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut names = Vec::new();
     let mut rest = markup;
@@ -162,7 +162,7 @@ fn tag_end(tag: &str) -> usize {
     end.expect("a tag ends").0
 }
 
-fn assert_harmless(text: &str) {
+pub fn assert_harmless(text: &str) {
     let bad = text
         .chars()
         .find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
