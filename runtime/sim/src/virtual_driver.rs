@@ -9,7 +9,7 @@ use assize_core::{
 use assize_units::MonoNs;
 
 use crate::engine::ConnId;
-use crate::virtual_net::{Delivery, Segments, VirtualLink, VirtualNet};
+use crate::virtual_net::{Delivery, Segments, SendProgress, VirtualLink, VirtualNet};
 
 /// Runs cells against the peers of a [`VirtualNet`].
 ///
@@ -157,12 +157,14 @@ impl Cell {
                         continue;
                     };
                     let (front, rest) = data.parts(session.spec());
-                    if self.net.send(*end, front, rest) {
-                        session.handle_sent(now, conn, sink);
-                    }
+                    let progress = self.net.send(*end, front, rest);
+                    sent(session, sink, now, conn, progress);
                 }
-                Output::Close { conn, .. } => {
+                Output::Close { conn, farewell } => {
                     if let Some(end) = self.conns.remove(&conn) {
+                        if let Some(records) = farewell {
+                            self.net.send(end, &records, &[]);
+                        }
                         self.clients.remove(&end);
                         self.net.close(end);
                     }
@@ -196,9 +198,22 @@ fn deliver(
             session.handle_failed(now, conn, SocketOp::Connect, ECONNREFUSED, sink);
         }
         Delivery::Received(bytes) => session.handle_received(now.into(), conn, &bytes, sink),
-        Delivery::Sent => session.handle_sent(now, conn, sink),
+        Delivery::Sent(progress) => sent(session, sink, now, conn, progress),
         Delivery::Eof => session.handle_eof(now.into(), conn, sink),
         Delivery::Reset => session.handle_failed(now, conn, SocketOp::Receive, ECONNRESET, sink),
+    }
+}
+
+fn sent(
+    session: &mut Session,
+    sink: &mut dyn Sink,
+    now: MonoNs,
+    conn: ClientConn,
+    progress: SendProgress,
+) {
+    match progress {
+        SendProgress::Whole => session.handle_sent(now, conn, sink),
+        SendProgress::Part { bytes } => session.handle_partly_sent(now, conn, bytes, sink),
     }
 }
 

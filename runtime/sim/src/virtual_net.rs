@@ -177,10 +177,13 @@ impl VirtualNet {
         conn
     }
 
-    /// Sends the client's bytes; true where all of them are on their way. Otherwise a
-    /// [`Delivery::Sent`] tells when they are.
-    pub(crate) fn send(&self, conn: ConnId, front: &[u8], rest: &[u8]) -> bool {
-        self.state.borrow_mut().send(conn, [front, rest].concat())
+    /// Sends the client's bytes; how far they have left. Further deliveries tell of the rest.
+    pub(crate) fn send(&self, conn: ConnId, front: &[u8], rest: &[u8]) -> SendProgress {
+        let mut state = self.state.borrow_mut();
+        if let Some(end) = state.ends.get_mut(&conn) {
+            end.left_bytes = 0;
+        }
+        state.send(conn, [front, rest].concat())
     }
 
     /// Closes the client's end: what is still on its way to it is dropped.
@@ -202,10 +205,17 @@ pub(crate) enum Delivery {
     Connected,
     Refused,
     Received(Vec<u8>),
-    /// The last byte of what the client sends has left it.
-    Sent,
+    /// More of what the client sends has left it.
+    Sent(SendProgress),
     Eof,
     Reset,
+}
+
+/// How much of one send has left the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendProgress {
+    Whole,
+    Part { bytes: u64 },
 }
 
 struct NetState {
@@ -235,6 +245,8 @@ struct End {
     unread_bytes: u64,
     /// Bytes that have not left the client.
     unsent: Vec<u8>,
+    /// Bytes of the same send that have.
+    left_bytes: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -334,9 +346,7 @@ impl NetState {
                     && !end.unsent.is_empty()
                 {
                     let rest = std::mem::take(&mut end.unsent);
-                    if self.send(conn, rest) {
-                        deliveries.push((conn, Delivery::Sent));
-                    }
+                    deliveries.push((conn, Delivery::Sent(self.send(conn, rest))));
                 }
             }
             Flight::ToPeerClosed { conn, addr } => {
@@ -404,17 +414,24 @@ impl NetState {
         }
     }
 
-    /// Sends what there is room for and keeps the rest; true where nothing is left.
-    fn send(&mut self, conn: ConnId, mut bytes: Vec<u8>) -> bool {
+    /// Sends what there is room for and keeps the rest.
+    fn send(&mut self, conn: ConnId, mut bytes: Vec<u8>) -> SendProgress {
         let Some(end) = self.ends.get_mut(&conn) else {
-            return true;
+            return SendProgress::Whole;
         };
         let room = WINDOW_BYTES.saturating_sub(end.unread_bytes) as usize;
         end.unsent = bytes.split_off(room.min(bytes.len()));
         end.unread_bytes += bytes.len() as u64;
-        let whole = end.unsent.is_empty();
+        end.left_bytes += bytes.len() as u64;
+        let progress = if end.unsent.is_empty() {
+            SendProgress::Whole
+        } else {
+            SendProgress::Part {
+                bytes: end.left_bytes,
+            }
+        };
         self.carry(conn, &bytes, Side::Client);
-        whole
+        progress
     }
 
     /// A peer has read so many bytes: a client that waits for room hears of it.
@@ -510,6 +527,7 @@ impl NetState {
             open_at_peer: false,
             unread_bytes: 0,
             unsent: Vec::new(),
+            left_bytes: 0,
         };
         self.ends.insert(conn, end);
         conn

@@ -220,8 +220,7 @@ impl Tape {
                 // Which operation the system tells of a reset is its own choice; the receive that
                 // follows says the same on every driver.
                 "Failed Send 104" | "Failed Send 32" => continue,
-                // What of a broken send was accepted depends on times; the virtual driver's peer
-                // takes all or nothing.
+                // What of a broken send was accepted is a matter of times and of buffers.
                 "Sent" if !is_whole(session, &line) => continue,
                 _ => {}
             }

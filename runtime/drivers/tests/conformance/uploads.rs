@@ -4,12 +4,11 @@ use assize_core::{PeerEnd, Phase, Terminal};
 use assize_sim::Act;
 use assize_units::DurNs;
 
-use crate::observed::run;
-use crate::subjects;
-
 use crate::cell::{
     Hearing, KEPT, answering, at_ms, cell, on_all, on_all_with, once, only, request, short,
 };
+use crate::observed::run;
+use crate::subjects;
 
 /// More than both ends of a loopback connection hold.
 const LARGE: usize = 16 << 20;
@@ -50,7 +49,7 @@ fn a_peer_that_never_reads_runs_into_the_time_limit() {
 
 #[test]
 fn what_of_a_broken_upload_was_accepted_is_told() {
-    for mut subject in subjects().into_iter().filter(|it| !it.is_virtual()) {
+    for mut subject in subjects() {
         let script = once([Act::Head, Act::Hold, at_ms(30), Act::Reset]);
         let peer = subject.serve(1, vec![script]);
         let mut spec = cell(1, request(LARGE));
@@ -61,7 +60,8 @@ fn what_of_a_broken_upload_was_accepted_is_told() {
         let exchange = &shown.exchanges[0];
         let name = subject.name();
         assert_eq!(exchange.sent, None, "{name}");
-        // Some hundred bytes at least fit into the buffers of any socket; not so the whole.
+        // Some hundred bytes at least fit into the buffers of any socket; not so the whole. How
+        // many is the system's affair, so they are not compared.
         let accepted = 512..whole;
         assert!(
             accepted.contains(&exchange.sent_bytes),
