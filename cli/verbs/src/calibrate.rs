@@ -36,7 +36,7 @@ pub fn full_amounts() -> Amounts {
         gap_ns: DurNs::from_ms(10),
         requests: 500,
         request_gap_ns: DurNs::from_ms(2),
-        rates: vec![2_000, 5_000, 10_000, 20_000, 40_000, 80_000],
+        rates: vec![2_000, 5_000, 10_000, 20_000, 40_000, 80_000, 100_000],
         rung_ns: DurNs::from_ms(400),
         budget_ns: DurNs::from_s(45),
     }

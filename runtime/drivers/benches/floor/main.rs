@@ -12,6 +12,7 @@
 )]
 
 mod conventional;
+mod host;
 mod least;
 mod measure;
 mod peer;
@@ -32,7 +33,8 @@ use assize_host::{Backpressure, Recorder, RenderedCell, Secrets};
 use assize_plan::Hash;
 use assize_units::{DurNs, MonoNs, OffsetNs};
 
-use measure::{Host, Stamps, cpu_ns, quantile_us, spread};
+use host::Host;
+use measure::{Stamps, cpu_ns, quantile_us, spread};
 use peer::{Peer, SHORT, STREAM, Shape, now_ns};
 
 const GATHER: ReceiveMode = ReceiveMode::Kernel {
