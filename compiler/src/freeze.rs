@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use assize_plan::{Bundle, FREEZE_FORMAT, Freeze, GitState, Hash, ModuleText, Plan};
+use assize_plan::{Bundle, FREEZE_FORMAT, Freeze, GitState, Hash, ModuleText, Plan, Tls};
 use assize_units::format_duration;
 
 use crate::compile::Output;
@@ -81,6 +81,17 @@ fn readme(plan: &Plan, hash: Hash, preview: &Preview) -> String {
         preview.closed_cells
     ));
     line("");
+    for arm in plan
+        .arms
+        .iter()
+        .filter(|arm| arm.tls == Some(Tls::Insecure))
+    {
+        let name = &arm.name;
+        line(&format!(
+            "NOT VERIFIED: any certificate is taken of whoever answers for the arm {name}."
+        ));
+        line("");
+    }
     line("Blocks");
     for set in &preview.sets {
         let excluded = if set.excluded {

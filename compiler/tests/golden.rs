@@ -187,6 +187,19 @@ fn the_readme_says_what_a_person_asks() {
 }
 
 #[test]
+fn the_readme_says_whose_peer_is_not_verified() {
+    let words = "NOT VERIFIED: any certificate is taken of whoever answers for the arm theirs.";
+    let verified = HELLO.replace("endpoint: http://", "endpoint: https://");
+    assert!(!frozen(&verified).readme.contains("NOT VERIFIED"));
+    let insecure = verified.replace(
+        ", model: llama-3.1-8b",
+        ", insecure: true, model: llama-3.1-8b",
+    );
+    let readme = frozen(&insecure).readme;
+    assert!(readme.contains(words), "{readme}");
+}
+
+#[test]
 fn the_preview_counts() {
     let preview = output(HELLO).preview;
     assert_eq!(

@@ -15,7 +15,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::plot::{PALETTE_CSS, PLOT_CSS};
 use crate::report::Report;
-use crate::shown::visible_lines;
+use crate::shown::{self, visible_lines};
 use crate::verify::SealState;
 
 const PAGE_CSS: &str = include_str!("page/page.css");
@@ -103,6 +103,9 @@ fn chips(report: &Report) -> Markup {
                 li.good { "complete" }
             } @else {
                 li.halt { a href="#gaps" { "incomplete" } }
+            }
+            @if let Some(text) = shown::unverified(report) {
+                li.halt { (text) }
             }
             li { "plan: " (short(report.plan)) }
             li.good[is_sealed].halt[!is_sealed] { (seal) }

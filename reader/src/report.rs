@@ -7,7 +7,7 @@ mod marks;
 mod matrix;
 mod words;
 
-use assize_plan::{Hash, Plan};
+use assize_plan::{Hash, Plan, Tls};
 use serde::Serialize;
 
 use crate::study::{Analysis, CellResult};
@@ -98,6 +98,8 @@ pub struct ArmFacts {
     pub model: Option<String>,
     /// The author's words about it, verbatim.
     pub discloses: Option<String>,
+    /// It was spoken to by `https`, and any certificate was taken.
+    pub unverified: bool,
 }
 
 /// A named value of the plan.
@@ -231,6 +233,7 @@ fn arms(plan: &Plan) -> Vec<ArmFacts> {
             engine: arm.engine.name.clone(),
             model: arm.model.clone(),
             discloses: arm.discloses.clone(),
+            unverified: arm.tls == Some(Tls::Insecure),
         })
         .collect()
 }

@@ -34,6 +34,19 @@ fn harmless(c: char) -> char {
     }
 }
 
+/// Who may have answered in the stead of an arm that nobody verified; nothing where there is none.
+pub(crate) fn unverified(report: &Report) -> Option<String> {
+    let arms = report.arms.iter().filter(|arm| arm.unverified);
+    let labels: Vec<&str> = arms.map(|arm| arm.label.as_str()).collect();
+    (!labels.is_empty()).then(|| {
+        let labels = labels.join(", ");
+        format!("{NOT_VERIFIED}: whoever answered for {labels}, any certificate was taken")
+    })
+}
+
+/// What is said of an arm whose peer proved nothing.
+pub(crate) const NOT_VERIFIED: &str = "NOT VERIFIED";
+
 /// An effect in percent with its sign, `+22.19%`.
 pub(crate) fn effect(value: Ratio) -> String {
     let percent = value.as_f64() * 100.0;

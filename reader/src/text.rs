@@ -47,6 +47,9 @@ fn head(paper: &mut Paper, report: &Report) {
         let text = format!("\u{201c}{question}\u{201d} (the author\u{2019}s question)");
         paper.paragraph("", &text, Tone::Plain, PARAGRAPH);
     }
+    if let Some(text) = shown::unverified(report) {
+        paper.paragraph("", &text, Tone::Halt, PARAGRAPH);
+    }
 }
 
 fn tone(verdict: Verdict) -> Tone {

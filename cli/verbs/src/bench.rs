@@ -3,20 +3,17 @@
 //! The options become a study in memory, which is compiled, frozen, executed and verified as any
 //! other: the figures come from the same reader by the same definitions.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use assize_codes::{E0904, E1001, E1002};
+use assize_codes::{E1001, E1002};
 use assize_core::RunControl;
-use assize_core::protocol::http1::{Event, Limits, ResponseParser};
 use assize_evidence::{FolderStore, MemoryStore, Store};
-use assize_host::{Base, Programs, RunEvent};
-use assize_plan::{Hash, Tls};
+use assize_host::{Base, Programs, RunEvent, SystemWall, Wall, tls_of_endpoint};
+use assize_plan::{DriverChoice, Hash, Tls};
 use assize_reader::study::Analysis;
 use assize_units::{DurNs, Ratio};
 
+use crate::asking::{self, Endpoint};
 use crate::problem::{Problem, Status};
 use crate::run::{CareRequest, Hands, execute_with, secrets, take_driver};
 use crate::study::{Compiled, StudyText, compile_text};
@@ -153,7 +150,7 @@ pub fn bench(
     };
     let model = match options.model {
         Some(model) => model.to_owned(),
-        None => first_model(&base, key.as_deref())?,
+        None => first_model(&options, &base, key.as_deref())?,
     };
     let api = options.api.unwrap_or_else(|| api_of(&options.prompts));
     let load = load_text(&options)?;
@@ -302,12 +299,25 @@ fn study_text(options: &BenchOptions<'_>, base: &str, model: &str, api: Api, loa
 }
 
 /// The first model that the endpoint tells.
-fn first_model(base: &str, key: Option<&str>) -> Result<String, Problem> {
+fn first_model(
+    options: &BenchOptions<'_>,
+    base: &str,
+    key: Option<&str>,
+) -> Result<String, Problem> {
     let no_model = |why: &str| {
         Problem::world(E1002, format!("{base}/models tells no model: {why}"))
             .help("give the name that the server serves: --model NAME")
     };
-    let (status, body) = get(base, "/models", key)?;
+    let parts = Base::parse(base).ok_or_else(|| no_model("not an address"))?;
+    let wall_ns = SystemWall.unix_ns();
+    let tls = tls_of_endpoint(&parts, options.ca.as_deref(), options.insecure, wall_ns)?;
+    let mut driver = take_driver(DriverChoice::Any, &options.care)?;
+    let endpoint = Endpoint {
+        base: &parts,
+        tls,
+        key,
+    };
+    let (status, body) = asking::get(driver.as_mut(), endpoint, "/models")?;
     if status != 200 {
         return Err(no_model(&format!("status {status}")));
     }
@@ -317,59 +327,4 @@ fn first_model(base: &str, key: Option<&str>) -> Result<String, Problem> {
         .as_str()
         .ok_or_else(|| no_model("its answer has no data[0].id"))?;
     Ok(id.to_owned())
-}
-
-/// One plain GET, with limits on time and size.
-fn get(base: &str, path: &str, key: Option<&str>) -> Result<(u16, Vec<u8>), Problem> {
-    const LIMIT: Duration = Duration::from_secs(10);
-    const LIMIT_BYTES: u64 = 4 << 20;
-    let unreachable = |why: String| Problem::world(E0904, format!("{base}: {why}"));
-    let parts = Base::parse(base).ok_or_else(|| unreachable("not an address".into()))?;
-    if parts.tls {
-        return Err(unreachable(
-            "https needs the model's name: --model NAME".into(),
-        ));
-    }
-    let address = parts
-        .resolve()
-        .map_err(|error| unreachable(error.to_string()))?;
-    let mut stream = TcpStream::connect_timeout(&address, LIMIT)
-        .map_err(|error| unreachable(error.to_string()))?;
-    let io = |error: std::io::Error| unreachable(error.to_string());
-    stream.set_read_timeout(Some(LIMIT)).map_err(io)?;
-    stream.set_write_timeout(Some(LIMIT)).map_err(io)?;
-    let key = key
-        .map(|key| format!("authorization: Bearer {key}\r\n"))
-        .unwrap_or_default();
-    let request = format!(
-        "GET {}{path} HTTP/1.1\r\nhost: {}\r\naccept: application/json\r\naccept-encoding: identity\r\n{key}\r\n",
-        parts.path, parts.authority
-    );
-    stream.write_all(request.as_bytes()).map_err(io)?;
-    let mut parser = ResponseParser::new(Limits {
-        body_bytes: LIMIT_BYTES,
-        ..Limits::default()
-    });
-    let (mut status, mut body, mut buffer) = (0, Vec::new(), vec![0; 16 << 10]);
-    loop {
-        let read = stream.read(&mut buffer).map_err(io)?;
-        if read == 0 {
-            parser
-                .handle_eof()
-                .map_err(|error| unreachable(error.to_string()))?;
-            return Ok((status, body));
-        }
-        let mut input = &buffer[..read];
-        while let Some(event) = parser
-            .poll(&mut input)
-            .map_err(|error| unreachable(error.to_string()))?
-        {
-            match event {
-                Event::Interim { .. } => {}
-                Event::Head(head) => status = head.status,
-                Event::Body(bytes) => body.extend_from_slice(bytes),
-                Event::End(_) => return Ok((status, body)),
-            }
-        }
-    }
 }

@@ -16,6 +16,7 @@ pub mod sim;
 pub mod study;
 pub mod verify;
 
+mod asking;
 mod in_process;
 mod problem;
 

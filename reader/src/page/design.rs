@@ -15,7 +15,7 @@ pub(super) fn design(report: &Report) -> Markup {
                 table {
                     thead { tr { th { "arm" } th { "name" } th { "engine" } th { "model" } } }
                     tbody { @for arm in &report.arms { tr {
-                        th scope="row" { (arm.label) }
+                        th scope="row" { (arm.label) @if arm.unverified { " " small { (shown::NOT_VERIFIED) } } }
                         td { code { (arm.name) } }
                         td { (arm.engine) }
                         td { @if let Some(model) = &arm.model { (model) } @else { (shown::NONE) } }

@@ -258,6 +258,21 @@ fn the_same_report_gives_the_same_bytes() {
 }
 
 #[test]
+fn an_arm_that_nobody_verified_is_named_before_any_figure() {
+    let mut report = report(&USUAL);
+    let words = "NOT VERIFIED: whoever answered for ";
+    assert!(!render_html(&report).contains("NOT VERIFIED"));
+    assert!(!render_text(&report, 200, false).contains("NOT VERIFIED"));
+    report.arms[1].unverified = true;
+    let words = format!("{words}{}, any certificate was taken", report.arms[1].label);
+    for text in [render_html(&report), render_text(&report, 200, false)] {
+        let place = text.find(&words).expect("it is said");
+        assert!(!text[..place].contains("Verdicts"), "before the verdicts");
+    }
+    assert_eq!(render_html(&report).matches("NOT VERIFIED").count(), 2);
+}
+
+#[test]
 fn hostile_text_stays_text_on_the_page() {
     let page = render_html(&hostile());
     assert_harmless(&page);

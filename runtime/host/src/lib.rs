@@ -23,4 +23,5 @@ pub use run::{Execution, RunEvent, RunIdentity, RunOutcome, execute};
 #[cfg(target_os = "linux")]
 pub use servers::{Processes, Programs, keeper};
 pub use servers::{Servers, StartServer, Started, Stopped, WorldFailure, sim_arguments};
+pub use trust::tls_of_endpoint;
 pub use wall::{SystemWall, VirtualWall, Wall};

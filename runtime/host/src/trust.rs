@@ -13,6 +13,29 @@ use assize_plan::{Arm, ArmTarget, Bundle, Hash, Tls};
 use crate::address::Base;
 use crate::servers::WorldFailure;
 
+/// By what the peer of an address proves who it is, for a question outside of any plan: by the
+/// certificates (PEM) in `ca`, else by the system's, or not at all. `None` where it is spoken to in
+/// cleartext. Certificates are judged as of `wall_ns`.
+pub fn tls_of_endpoint(
+    base: &Base,
+    ca: Option<&[u8]>,
+    insecure: bool,
+    wall_ns: u64,
+) -> Result<Option<TlsTarget>, WorldFailure> {
+    if !base.tls {
+        return Ok(None);
+    }
+    let trust = match ca {
+        _ if insecure => Trust::in_nobody(),
+        Some(pem) => Trust {
+            roots: Some(read_roots(&base.host, pem)?),
+            words: String::new(),
+        },
+        None => Trust::of_system()?,
+    };
+    trust.target(base, wall_ns).map(Some)
+}
+
 /// What the certificate of one arm's peer is held against.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
@@ -33,10 +56,7 @@ impl Trust {
                 (Tls::Roots(_), Some(known)) => Trust::clone(known),
                 (Tls::Roots(_), None) => system.insert(Trust::of_system()?).clone(),
                 (Tls::Ca(object), _) => Trust::of_object(bundle, arm, object)?,
-                (Tls::Insecure, _) => Trust {
-                    roots: None,
-                    words: "NOT VERIFIED: any certificate is taken".to_owned(),
-                },
+                (Tls::Insecure, _) => Trust::in_nobody(),
             };
             if let ArmTarget::Endpoint { base } = &arm.target
                 && let Some(base) = Base::parse(base)
@@ -61,6 +81,13 @@ impl Trust {
             None => TlsTarget::insecure(&base.host, wall_clock_s),
         }
         .map_err(|error| unusable(&base.host, &error))
+    }
+
+    fn in_nobody() -> Trust {
+        Trust {
+            roots: None,
+            words: "NOT VERIFIED: any certificate is taken".to_owned(),
+        }
     }
 
     fn of_system() -> Result<Trust, WorldFailure> {
@@ -96,13 +123,17 @@ impl Trust {
         let bytes = bundle
             .object(object)
             .map_err(|error| unusable(&arm.name, &error))?;
-        let roots = certificates_from_pem(bytes)
-            .map_err(|error: TlsSetupError| unusable(&arm.name, &error))?;
         Ok(Trust {
             words: format!("verified by the plan's certificates {object}"),
-            roots: Some(roots.into()),
+            roots: Some(read_roots(&arm.name, bytes)?),
         })
     }
+}
+
+fn read_roots(subject: &str, pem: &[u8]) -> Result<Arc<[Vec<u8>]>, WorldFailure> {
+    let roots =
+        certificates_from_pem(pem).map_err(|error: TlsSetupError| unusable(subject, &error))?;
+    Ok(roots.into())
 }
 
 fn unusable(subject: &str, why: &dyn std::error::Error) -> WorldFailure {
