@@ -82,6 +82,9 @@ pub(crate) struct Connection {
     pub request_waits_at: Option<usize>,
     /// The last instant at which something happened.
     latest: MonoNs,
+    /// While idle: the slots of the same target that became idle just before and after it.
+    older: Option<u32>,
+    younger: Option<u32>,
 }
 
 /// All slots, and who is where.
@@ -89,8 +92,9 @@ pub(crate) struct Connection {
 pub(crate) struct Connections {
     slots: Vec<Connection>,
     vacant: Vec<u32>,
-    /// Slots of idle connections; the one that was idle last is at the end.
-    idle: Vec<u32>,
+    /// For each target, the slot that became idle last. The others follow from slot to slot, so
+    /// that any of them leaves the list in one step however many there are.
+    idle: Vec<Option<u32>>,
     /// For each request, the live connection that carries it.
     carrier: Vec<Option<ConnId>>,
     next_serial: u32,
@@ -128,6 +132,8 @@ impl Connections {
                 sending: None,
                 request_waits_at: None,
                 latest: MonoNs(0),
+                older: None,
+                younger: None,
             });
             self.slots.len() as u32 - 1
         });
@@ -206,24 +212,20 @@ impl Connections {
         self.latest
     }
 
-    /// Takes the connection to `target` that was idle last, with its idle time.
+    /// Takes the connection to `target` that was idle last, with its idle time. It is to carry a
+    /// request now, or to be closed.
     pub fn take_idle(&mut self, target: u32, now: MonoNs) -> Option<(ConnId, DurNs)> {
-        let place = self
-            .idle
-            .iter()
-            .rposition(|slot| self.slots[*slot as usize].target == target)?;
-        let slot = self.idle.remove(place);
-        let connection = &self.slots[slot as usize];
-        let State::Idle { since } = connection.state else {
+        let slot = (*self.idle.get(target as usize)?)?;
+        self.unlist(slot);
+        let connection = &mut self.slots[slot as usize];
+        let State::Idle { since } = std::mem::replace(&mut connection.state, State::Busy) else {
             unreachable!("only idle connections are listed")
         };
-        Some((
-            ConnId {
-                slot,
-                serial: connection.serial,
-            },
-            now.since(since),
-        ))
+        let conn = ConnId {
+            slot,
+            serial: connection.serial,
+        };
+        Some((conn, now.since(since)))
     }
 
     pub fn assign(&mut self, conn: ConnId, req: u32) {
@@ -236,7 +238,34 @@ impl Connections {
     pub fn set_idle(&mut self, conn: ConnId, since: MonoNs) {
         self.part(conn);
         self.get_mut(conn).state = State::Idle { since };
-        self.idle.push(conn.slot);
+        self.list(conn.slot);
+    }
+
+    /// Puts a slot before the others of its target that are idle.
+    fn list(&mut self, slot: u32) {
+        let target = self.slots[slot as usize].target as usize;
+        if self.idle.len() <= target {
+            self.idle.resize(target + 1, None);
+        }
+        let older = self.idle[target].replace(slot);
+        self.slots[slot as usize].older = older;
+        if let Some(older) = older {
+            self.slots[older as usize].younger = Some(slot);
+        }
+    }
+
+    /// Takes a slot out of the idle ones.
+    fn unlist(&mut self, slot: u32) {
+        let connection = &mut self.slots[slot as usize];
+        let target = connection.target as usize;
+        let (older, younger) = (connection.older.take(), connection.younger.take());
+        if let Some(older) = older {
+            self.slots[older as usize].younger = younger;
+        }
+        match younger {
+            Some(younger) => self.slots[younger as usize].older = older,
+            None => self.idle[target] = older,
+        }
     }
 
     /// The connection carries no request any more.
@@ -248,7 +277,9 @@ impl Connections {
 
     /// Marks a live connection as closing.
     pub fn begin_close(&mut self, conn: ConnId) {
-        self.idle.retain(|slot| *slot != conn.slot);
+        if matches!(self.get_mut(conn).state, State::Idle { .. }) {
+            self.unlist(conn.slot);
+        }
         self.part(conn);
         self.get_mut(conn).state = State::Closing;
     }
@@ -291,5 +322,65 @@ impl Connection {
         self.parser.reset();
         self.scanner.reset();
         self.head = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Open(u32),
+        Take(u32),
+        /// The idle connection at this place is closed.
+        Close(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..3u32).prop_map(Step::Open),
+            (0..4u32).prop_map(Step::Take),
+            (0..8usize).prop_map(Step::Close),
+        ]
+    }
+
+    proptest! {
+        /// Of the idle connections to a target the one that became idle last is taken, whichever
+        /// were closed in between.
+        #[test]
+        fn the_one_that_was_idle_last_is_taken(steps in prop::collection::vec(step(), 1..200)) {
+            let now = MonoNs(1);
+            let mut conns = Connections::new(Limits::default(), 0);
+            let mut idle: Vec<(u32, ConnId)> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Open(target) => {
+                        let conn = conns.open_new(now, target, None);
+                        conns.set_idle(conn, now);
+                        idle.push((target, conn));
+                    }
+                    Step::Take(target) => {
+                        let place = idle.iter().rposition(|(of, _)| *of == target);
+                        let expected = place.map(|place| idle.remove(place).1);
+                        let taken = conns.take_idle(target, now).map(|(conn, _)| conn);
+                        prop_assert_eq!(taken, expected);
+                        if let Some(conn) = taken {
+                            conns.begin_close(conn);
+                            conns.release(conn);
+                        }
+                    }
+                    Step::Close(place) if place < idle.len() => {
+                        let (_, conn) = idle.remove(place);
+                        conns.begin_close(conn);
+                        conns.release(conn);
+                    }
+                    Step::Close(_) => {}
+                }
+                prop_assert_eq!(conns.open(), idle.len());
+            }
+        }
     }
 }

@@ -139,7 +139,10 @@ impl Session {
         if self.ended || self.unfinished > 0 || self.preopening > 0 {
             return;
         }
-        self.close_all(now, sink);
+        if !self.leaving {
+            self.leaving = true;
+            self.close_all(now, sink);
+        }
         if self.conns.open() == 0 && self.outputs.is_empty() {
             self.ended = true;
             let now = now.max(self.conns.latest());

@@ -126,6 +126,8 @@ pub struct Session {
     preopening: u32,
     preopen_deadline: Option<MonoNs>,
     counts: Counts,
+    /// Nothing is left to do but to close.
+    leaving: bool,
     ended: bool,
 }
 
@@ -155,6 +157,7 @@ impl Session {
             preopening: 0,
             preopen_deadline: None,
             counts: Counts::default(),
+            leaving: false,
             ended: false,
             spec,
         }
