@@ -240,6 +240,8 @@ fn calibration() -> Calibration {
             cpu: None,
             kernel: None,
             boot_id: Some("another boot".into()),
+            affinity: None,
+            memory: None,
             steal_permille: None,
             took_ns: none,
         },

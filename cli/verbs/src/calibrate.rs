@@ -9,11 +9,12 @@ mod peer;
 mod stamps;
 
 use assize_codes::E0911;
-use assize_core::ReceiveMode;
+use assize_core::{Driver, ReceiveMode};
 use assize_drivers::{DriverChoice, Probe, choose};
 use assize_evidence::HostFacts;
 use assize_evidence::calibration::{
-    Absent, Amounts, Beside, CALIBRATION_FORMAT, Calibration, Limit, Outcome, ReceiveWay, Row, Rung,
+    AFFINITY_FACT, Absent, Amounts, Beside, CALIBRATION_FORMAT, Calibration, Limit, MEMORY_FACT,
+    Outcome, ReceiveWay, Row, Rung,
 };
 use assize_host::facts;
 use assize_units::DurNs;
@@ -119,7 +120,11 @@ pub fn calibrate(
     }
     let took_ns = drivers[0].1.now().since(start);
     let after = facts::gather();
-    let host = beside(&before, &after, took_ns);
+    let host = Beside {
+        affinity: feature(drivers[0].1.as_ref(), AFFINITY_FACT.1),
+        memory: feature(drivers[0].1.as_ref(), MEMORY_FACT.1),
+        ..beside(&before, &after, took_ns)
+    };
     Ok(Calibration {
         format: CALIBRATION_FORMAT.to_owned(),
         tool: crate::TOOL.to_owned(),
@@ -128,6 +133,13 @@ pub fn calibrate(
         absent,
         host,
     })
+}
+
+/// What a driver was given.
+fn feature(driver: &dyn Driver, name: &str) -> Option<String> {
+    let features = driver.facts().features;
+    let found = features.into_iter().find(|(known, _)| known == name);
+    found.map(|(_, value)| value)
 }
 
 /// The host, and what else it was doing meanwhile.
@@ -140,6 +152,8 @@ fn beside(before: &HostFacts, after: &HostFacts, took_ns: DurNs) -> Beside {
         cpu: told(after, "cpu", "model"),
         kernel: told(after, "kernel", "release"),
         boot_id: told(after, "kernel", "boot_id"),
+        affinity: None,
+        memory: None,
         steal_permille: steal_permille(before, after, took_ns),
         took_ns,
     }

@@ -53,6 +53,8 @@ fn a_tiny_calibration_has_every_row() {
         );
     }
     assert!(found.host.boot_id.is_some());
+    assert!(found.host.affinity.is_some());
+    assert_eq!(found.host.memory.as_deref(), Some("not locked"));
     let read = Calibration::parse(found.to_json().as_bytes()).unwrap();
     assert_eq!(read, found);
 }

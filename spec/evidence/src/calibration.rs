@@ -20,6 +20,11 @@ pub const CALIBRATION_FORMAT: &str = "assize-calibration/1";
 /// A calibration beyond this size is refused before it is read.
 pub const CALIBRATION_LIMIT_BYTES: u64 = 1 << 20;
 
+/// Group and name of the fact which processors the client's thread keeps to.
+pub const AFFINITY_FACT: (&str, &str) = ("driver", "cpu affinity in cells");
+/// Group and name of the fact whether the client's memory is locked.
+pub const MEMORY_FACT: (&str, &str) = ("driver", "memory");
+
 /// Most rows, drivers that are not to be had, rates and tries of a row.
 const MOST: usize = 256;
 /// Longest text in characters.
@@ -96,6 +101,12 @@ pub struct Beside {
     /// The kernel's boot id.
     #[serde(default)]
     pub boot_id: Option<String>,
+    /// The processors that the client's thread kept to.
+    #[serde(default)]
+    pub affinity: Option<String>,
+    /// Whether the client's memory was locked.
+    #[serde(default)]
+    pub memory: Option<String>,
     /// CPU time that a hypervisor gave to others, in thousandths of all there was.
     pub steal_permille: Option<u64>,
     /// How long it took.
@@ -296,6 +307,12 @@ impl Calibration {
             ),
             ("the kernel", &self.host.kernel, ("kernel", "release")),
             (BOOT, &self.host.boot_id, ("kernel", "boot_id")),
+            (
+                "the set of processors of the client",
+                &self.host.affinity,
+                AFFINITY_FACT,
+            ),
+            ("the client's memory", &self.host.memory, MEMORY_FACT),
         ];
         facts
             .into_iter()
@@ -364,6 +381,8 @@ impl Beside {
             ("host.cpu", &self.cpu),
             ("host.kernel", &self.kernel),
             ("host.boot_id", &self.boot_id),
+            ("host.affinity", &self.affinity),
+            ("host.memory", &self.memory),
         ];
         for (place, text) in texts {
             short(place, text.as_deref().unwrap_or_default())?;

@@ -69,6 +69,8 @@ fn usual() -> Calibration {
             cpu: Some("A processor".into()),
             kernel: Some("6.1.0".into()),
             boot_id: Some("b-1".into()),
+            affinity: Some("0".into()),
+            memory: None,
             steal_permille: None,
             took_ns: DurNs::from_s(41),
         },
@@ -94,7 +96,7 @@ fn what_is_written_is_read() {
 #[test]
 fn one_from_before_the_host_was_told_is_read() {
     let mut value: Value = serde_json::from_str(&usual().to_json()).unwrap();
-    for name in ["cpu", "kernel", "boot_id"] {
+    for name in ["cpu", "kernel", "boot_id", "affinity", "memory"] {
         value["host"].as_object_mut().unwrap().remove(name);
     }
     let read = Calibration::parse(value.to_string().as_bytes()).unwrap();
@@ -226,8 +228,14 @@ fn another_host_or_boot_is_told() {
             "the host has been started again since, or is another"
         ]
     );
+    host.set("driver", "cpu affinity in cells", "1");
+    host.set("driver", "memory", "not locked");
+    assert_eq!(
+        usual().differences(&host).last().unwrap().to_string(),
+        "the set of processors of the client was 0, and is 1"
+    );
     // What the calibration does not say makes no difference.
     let mut silent = usual();
-    silent.host.boot_id = None;
+    (silent.host.boot_id, silent.host.affinity) = (None, None);
     assert_eq!(silent.differences(&host).len(), 1);
 }

@@ -159,6 +159,8 @@ mod tests {
                 cpu: None,
                 kernel: None,
                 boot_id: None,
+                affinity: None,
+                memory: None,
                 steal_permille: Some(12),
                 took_ns: DurNs::from_s(12),
             },
