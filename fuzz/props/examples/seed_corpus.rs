@@ -15,6 +15,47 @@ const LONGEST_BYTES: usize = 1200;
 /// Inputs of the targets that draw a run; each is 16 bytes longer than the one before.
 const DRAWN_SEEDS: u64 = 32;
 
+/// Seeds of the `tls` target that follow a whole handshake, by the flags of TLS 1.3 or 1.2.
+const AFTER_HANDSHAKE: &[(&str, u8, &[u8])] = &[
+    ("after_13_nothing", 4, b""),
+    ("after_12_nothing", 12, b""),
+    ("after_13_record_empty", 4, &[23, 3, 3, 0, 0]),
+    ("after_13_record_too_long", 4, &[23, 3, 3, 0xff, 0xff, 0]),
+    (
+        "after_13_record_forged",
+        4,
+        &[
+            23, 3, 3, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        ],
+    ),
+    (
+        "after_12_record_forged",
+        12,
+        &[
+            23, 3, 3, 0, 25, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            0, 0,
+        ],
+    ),
+    ("after_13_record_cut", 4, &[23, 3, 3, 0, 40, 1, 2, 3]),
+    ("after_12_record_cut", 12, &[23, 3, 3, 0, 40, 1, 2, 3]),
+    ("after_13_alert_close_notify", 4, &[21, 3, 3, 0, 2, 1, 0]),
+    ("after_12_alert_close_notify", 12, &[21, 3, 3, 0, 2, 1, 0]),
+    ("after_13_alert_fatal", 4, &[21, 3, 3, 0, 2, 2, 40]),
+    ("after_12_alert_fatal", 12, &[21, 3, 3, 0, 2, 2, 40]),
+    ("after_13_change_cipher_spec", 4, &[20, 3, 3, 0, 1, 1]),
+    ("after_12_change_cipher_spec", 12, &[20, 3, 3, 0, 1, 1]),
+    (
+        "after_13_handshake_in_clear",
+        4,
+        &[22, 3, 3, 0, 4, 4, 0, 0, 0],
+    ),
+    ("after_12_hello_request", 12, &[22, 3, 3, 0, 4, 0, 0, 0, 0]),
+    ("after_13_heartbeat", 4, &[24, 3, 3, 0, 3, 1, 0, 16]),
+    ("after_13_wrong_version", 4, &[23, 9, 9, 0, 1, 0]),
+    ("after_13_cleartext", 4, b"HTTP/1.1 200 OK\r\n\r\n"),
+    ("after_12_cleartext", 12, b"HTTP/1.1 200 OK\r\n\r\n"),
+];
+
 fn main() -> std::io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let fixtures = root.join("runtime/core/tests/fixtures");
@@ -45,6 +86,12 @@ fn main() -> std::io::Result<()> {
             std::fs::create_dir_all(&folder)?;
             std::fs::write(folder.join(id), &input)?;
         }
+    }
+    for (name, flags, stream) in AFTER_HANDSHAKE {
+        let mut input = vec![7; 8];
+        input.push(*flags);
+        input.extend_from_slice(stream);
+        std::fs::write(root.join("fuzz/corpus/tls").join(name), &input)?;
     }
     for number in 0..DRAWN_SEEDS {
         let mut state = number;

@@ -3,12 +3,21 @@
 /// Bytes before the stream: eight of the seed, one of flags.
 const HEADER_BYTES: usize = 9;
 
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsVersion {
+    V12,
+    V13,
+}
+
 /// One input of a target.
 pub(crate) struct Input<'d> {
     /// The peer closes after the stream.
     pub eof: bool,
     /// Small limits are in force.
     pub small: bool,
+    /// The stream comes after a TLS handshake, in TLS 1.2 or 1.3.
+    pub established: Option<TlsVersion>,
     pub stream: &'d [u8],
     seed: u64,
 }
@@ -21,6 +30,11 @@ impl<'d> Input<'d> {
         Some(Input {
             eof: flags[0] & 1 != 0,
             small: flags[0] & 2 != 0,
+            established: match flags[0] & 12 {
+                4 => Some(TlsVersion::V13),
+                12 => Some(TlsVersion::V12),
+                _ => None,
+            },
             stream,
             seed: u64::from_le_bytes(*seed),
         })

@@ -1,4 +1,7 @@
-//! Any bytes where a TLS peer's records are due: never a panic, one end, and nothing taken for plaintext.
+//! Any bytes where a TLS peer's records are due, in place of its handshake or after it: never a panic,
+//! one end, and nothing taken for plaintext.
+
+mod peer;
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +19,9 @@ pub fn check(data: &[u8]) {
     let Some(input) = Input::of(data) else {
         return;
     };
+    if let Some(version) = input.established {
+        return peer::check(&input, version);
+    }
     let mut sink = Plaintext::default();
     let mut session = Session::new(Arc::new(cell()));
     let mut now = MonoNs(1_000_000_000);
@@ -60,11 +66,22 @@ fn perform(session: &mut Session, now: MonoNs, sink: &mut Plaintext, conn: &mut 
                 session.handle_send_started(now, conn, sink);
                 session.handle_sent(now, conn, sink);
             }
-            Output::Close { conn: old, .. } => {
+            Output::Close {
+                conn: old,
+                farewell,
+            } => {
                 *conn = None;
+                check_farewell(farewell.as_deref());
                 session.handle_closed(now, old, sink);
             }
         }
+    }
+}
+
+/// Last words are records: of a change of cipher, of an alert, or encrypted.
+fn check_farewell(words: Option<&[u8]>) {
+    if let Some(words) = words {
+        assert!(matches!(words, [20 | 21 | 23, 3, 3, 0, _, ..]), "{words:?}");
     }
 }
 

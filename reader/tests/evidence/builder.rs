@@ -35,6 +35,8 @@ pub enum Act {
     Reset,
     /// Nothing comes until the request's deadline.
     Silence,
+    /// The connection is reset when the kernel had accepted so many bytes.
+    BrokenSend(u64),
 }
 
 /// The study: two arms, `blocks` blocks, a closed and an open cell, and one hypothesis on each.
@@ -504,7 +506,13 @@ fn converse(
     put(connect, conn, Owned::Connect);
     put(connected, conn, Owned::Connected);
     put(send_start, conn, Owned::SendStart(head.into_bytes()));
-    put(sent, conn, Owned::Sent(sent_bytes));
+    let accepted = match act {
+        Act::BrokenSend(bytes) => bytes,
+        _ => {
+            put(sent, conn, Owned::Sent(sent_bytes));
+            sent_bytes
+        }
+    };
     let some = |at| Some(MonoNs(at));
     let mut row = ExchangeRow {
         req,
@@ -518,7 +526,7 @@ fn converse(
         connected_ns: some(connected),
         tls_ns: None,
         send_start_ns: some(send_start),
-        sent_ns: some(sent),
+        sent_ns: some(sent).filter(|_| accepted == sent_bytes),
         head_ns: None,
         first_event_ns: None,
         last_event_ns: None,
@@ -531,7 +539,7 @@ fn converse(
         received_bytes: 0,
         body_bytes: 0,
         surplus_bytes: 0,
-        sent_bytes,
+        sent_bytes: accepted,
         terminal: Terminal::Complete,
         phase: Phase::Ended,
         errno: 0,
@@ -577,7 +585,7 @@ fn converse(
             let bytes = [HEAD.to_vec(), event(&text)].concat();
             reads.push((1_000_000, bytes, body_of(&text), 1, false));
         }
-        Act::Disconnect | Act::Silence => {}
+        Act::Disconnect | Act::Silence | Act::BrokenSend(_) => {}
     }
     for (after, bytes, body, events, is_done) in reads {
         let at = sent + after;
@@ -615,6 +623,17 @@ fn converse(
             row.peer_end = Some(PeerClose::Reset);
             row.errno = 104;
             put(sent + 2_000_000, conn, Owned::Error(104));
+        }
+        Act::BrokenSend(bytes) => {
+            row.end_ns = some(sent + 2_000_000);
+            row.terminal = Terminal::Reset;
+            row.phase = Phase::Send;
+            row.peer_end = Some(PeerClose::Reset);
+            row.errno = 104;
+            put(sent + 2_000_000, conn, Owned::Error(104));
+            if bytes > 0 {
+                put(sent + 2_000_000, conn, Owned::Sent(bytes));
+            }
         }
         Act::Silence => {
             row.end_ns = some(admitted + TIMEOUT_NS);

@@ -227,6 +227,30 @@ fn a_changed_claim_is_named_with_both_values() {
     insta::assert_snapshot!(refused, @"confirmation/03/slow/open-near, request 2 (open-near-3-00002): events is claimed as 6, the replay gives 5");
 }
 
+/// Of a broken send, no more than the request can have been accepted, and less than all.
+#[test]
+fn what_of_a_broken_send_was_accepted_is_held_against_the_request() {
+    const fn broken<const BYTES: u64>(_: &str, _: u32, _: &str, _: u32) -> Act {
+        Act::BrokenSend(BYTES)
+    }
+    let of = |act| {
+        let study = Study {
+            blocks: 1,
+            act,
+            ..USUAL
+        };
+        check(&study.evidence())
+    };
+    for act in [broken::<0>, broken::<1>, broken::<100>] {
+        assert!(of(act).expect("a part of the request").is_complete());
+    }
+    let refused = of(broken::<100_000>).unwrap_err();
+    assert!(
+        refused.to_string().contains("100000 bytes were sent"),
+        "{refused}"
+    );
+}
+
 fn reseal(store: &MemoryStore) {
     store.remove("SHA256SUMS");
     write_seal(store).unwrap();

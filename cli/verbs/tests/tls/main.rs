@@ -9,12 +9,18 @@ mod server;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
-use assize_core::RunControl;
+use assize_core::protocol::http1::Limits;
+use assize_core::{
+    CellSpec, ConnectionPolicy, Driver, LoadSpec, NullSink, ReceiveMode, RequestSpec, RunControl,
+    Session, Target,
+};
+use assize_drivers::{EpollDriver, UringDriver};
 use assize_evidence::wire::{Payload, WireReader};
 use assize_evidence::{ExchangeRow, FolderStore, HOST_FILE, HostFacts, Phase, Store, Terminal};
-use assize_host::Programs;
+use assize_host::{Base, Programs, tls_of_endpoint};
 use assize_plan::{Hash, Tls};
 use assize_reader::page::render_html;
 use assize_reader::report::Report;
@@ -303,6 +309,65 @@ fn every_connection_is_left_with_close_notify() {
     assert!(closed.clone().count() == opened);
     for text in closed {
         assert!(text.contains("\"close_notify_offered\":true"), "{text}");
+    }
+}
+
+/// Both drivers offer the last words; neither waits for anything.
+#[test]
+fn each_driver_leaves_with_close_notify() {
+    let drivers: [(&str, Option<Box<dyn Driver>>); 2] = [
+        (
+            "epoll",
+            EpollDriver::new("a test").ok().map(|it| Box::new(it) as _),
+        ),
+        (
+            "io_uring",
+            UringDriver::new("a test").ok().map(|it| Box::new(it) as _),
+        ),
+    ];
+    for (name, driver) in drivers {
+        let Some(mut driver) = driver else {
+            assert_eq!(name, "io_uring", "epoll is always to be had");
+            continue;
+        };
+        let served = Authority::named("ours").serve(Ends::Chunked);
+        let base = Base::parse(&format!("https://localhost:{}", served.address.port())).unwrap();
+        let target = tls_of_endpoint(&base, None, true, 0).unwrap().unwrap();
+        let head = format!("GET /v1/models HTTP/1.1\r\nauthorization: Bearer {KEY}\r\n\r\n");
+        let request = RequestSpec {
+            target: 0,
+            head: head.into_bytes(),
+            body: Arc::from([]),
+            timeout: DurNs::from_s(30),
+            connect_timeout: None,
+            idle_timeout: None,
+        };
+        let spec = CellSpec {
+            requests: vec![request; 4],
+            load: LoadSpec::Closed { clients: 2 },
+            targets: vec![Target {
+                addr: served.address,
+                tls: Some(Arc::new(target)),
+            }],
+            connections: ConnectionPolicy::Preopened { n: 3 },
+            drain: DurNs::from_s(30),
+            limits: Limits::default(),
+            spin: DurNs::ZERO,
+            receive: ReceiveMode::Reap,
+        };
+        let mut session = Session::new(Arc::new(spec));
+        let control = RunControl::default();
+        driver
+            .run_cell(&mut session, &mut NullSink, &control)
+            .unwrap();
+        for exchange in session.exchanges() {
+            assert_eq!(exchange.terminal, Some(assize_core::Terminal::Complete));
+            assert!(exchange.tls.is_none() && exchange.reuse.unwrap().idle.is_some());
+        }
+        for _ in 0..3 {
+            let parting = served.partings.recv_timeout(Duration::from_mins(1));
+            assert_eq!(parting, Ok(Ok(())), "{name}");
+        }
     }
 }
 
