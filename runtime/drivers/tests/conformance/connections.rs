@@ -1,11 +1,13 @@
 //! Which connection carries which request.
 
+use std::net::{Ipv6Addr, TcpListener};
+
 use assize_core::{ConnectionPolicy, LoadSpec, PeerEnd, Terminal};
 use assize_sim::Act;
 use assize_units::{DurNs, OffsetNs};
 
 use crate::cell::{
-    Hearing, KEPT, answering, cell, on_all, on_all_with, once, open, request, short, stream,
+    Hearing, KEPT, agree, answering, cell, on_all, on_all_with, once, open, request, short, stream,
 };
 use crate::observed::run;
 use crate::subjects;
@@ -76,6 +78,24 @@ fn connections_that_were_opened_before() {
             assert_eq!(entries[..2], ["- Connect", "- Connected"]);
         }
     }
+}
+
+#[test]
+fn a_peer_of_ipv6() {
+    if let Err(error) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) {
+        eprintln!("skipped: no IPv6 loopback interface: {error}");
+        return;
+    }
+    let shown = agree(|subject| {
+        let scripts = vec![answering(stream(3))];
+        let mut peer = subject.serve_at(Ipv6Addr::LOCALHOST.into(), 1, scripts);
+        let mut spec = cell(2, request(10));
+        spec.targets = vec![peer.addr().into()];
+        let shown = run(subject.driver.as_mut(), spec);
+        let heard = peer.heard(2).into_iter().map(|heard| heard.bytes);
+        (shown, heard.collect())
+    });
+    assert!(shown.all_complete());
 }
 
 #[test]

@@ -98,17 +98,21 @@ fn a_driver_that_only_spins_sees_every_completion() {
 
 #[test]
 fn buffers_that_run_out_lose_nothing() {
-    let Ok(driver) = UringDriver::with_buffers("a test", 2) else {
-        eprintln!("skipped: io_uring is not to be had here");
-        return;
-    };
-    let mut subject = Subject::on_loopback(driver);
-    let mut spec = cell(8, request(10));
-    spec.load = LoadSpec::Closed { clients: 8 };
-    let peer = subject.serve(1, vec![answering(stream(2_000))]);
-    spec.targets = vec![peer.addr().into()];
-    let shown = run(subject.driver.as_mut(), spec);
-    assert!(shown.all_complete());
-    assert!(shown.bytes == vec![stream(2_000); 8]);
-    assert!(shown.drivers.contains(&"receive: armed again".to_owned()));
+    let gather = DurNs::ZERO;
+    for receive in [ReceiveMode::Reap, ReceiveMode::Kernel { gather }] {
+        let Ok(driver) = UringDriver::with_buffers("a test", 2) else {
+            eprintln!("skipped: io_uring is not to be had here");
+            return;
+        };
+        let mut subject = Subject::on_loopback(driver);
+        let mut spec = cell(8, request(10));
+        spec.load = LoadSpec::Closed { clients: 8 };
+        spec.receive = receive;
+        let peer = subject.serve(1, vec![answering(stream(2_000))]);
+        spec.targets = vec![peer.addr().into()];
+        let shown = run(subject.driver.as_mut(), spec);
+        assert!(shown.all_complete());
+        assert!(shown.bytes == vec![stream(2_000); 8]);
+        assert!(shown.drivers.contains(&"receive: armed again".to_owned()));
+    }
 }

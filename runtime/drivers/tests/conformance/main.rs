@@ -28,7 +28,7 @@ mod peer;
 mod scale;
 mod uploads;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use assize_core::Driver;
 use assize_drivers::{EpollDriver, UringDriver};
@@ -72,16 +72,21 @@ impl Subject {
 
     /// Starts a peer; `place` tells the peers of one cell apart.
     pub fn serve(&self, place: u16, scripts: Vec<Script>) -> Box<dyn Standing> {
+        self.serve_at(Ipv4Addr::LOCALHOST.into(), place, scripts)
+    }
+
+    /// Starts a peer at this address of the loopback interface.
+    pub fn serve_at(&self, ip: IpAddr, place: u16, scripts: Vec<Script>) -> Box<dyn Standing> {
         match &self.net {
-            Some(net) => Box::new(VirtualPeer::start(net, virtual_addr(place), scripts)),
-            None => Box::new(LoopbackPeer::start(scripts)),
+            Some(net) => Box::new(VirtualPeer::start(net, (ip, place).into(), scripts)),
+            None => Box::new(LoopbackPeer::start(ip, scripts)),
         }
     }
 
     /// An address where nobody listens.
     pub fn refusing(&self) -> SocketAddr {
         match &self.net {
-            Some(_) => virtual_addr(u16::MAX),
+            Some(_) => (Ipv4Addr::LOCALHOST, u16::MAX).into(),
             None => peer::refusing(),
         }
     }
@@ -98,8 +103,4 @@ pub fn subjects() -> Vec<Subject> {
         Err(failure) => eprintln!("io_uring is left out: {failure}"),
     }
     subjects
-}
-
-fn virtual_addr(place: u16) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], place.max(1)))
 }

@@ -1,7 +1,7 @@
 //! Scripted peers where a driver can reach them, and what they heard.
 
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -42,8 +42,8 @@ pub struct LoopbackPeer {
 }
 
 impl LoopbackPeer {
-    pub fn start(scripts: Vec<Script>) -> LoopbackPeer {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
+    pub fn start(ip: IpAddr, scripts: Vec<Script>) -> LoopbackPeer {
+        let listener = TcpListener::bind((ip, 0)).expect("a loopback port");
         let addr = listener.local_addr().expect("it is bound");
         let (watched, book) = Watched::new(scripts);
         let stop = Arc::new(Stop::new().expect("an eventfd"));
