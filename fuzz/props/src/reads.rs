@@ -30,9 +30,9 @@ impl<'d> Input<'d> {
         Some(Input {
             eof: flags[0] & 1 != 0,
             small: flags[0] & 2 != 0,
-            established: match flags[0] & 12 {
-                4 => Some(TlsVersion::V13),
-                12 => Some(TlsVersion::V12),
+            established: match flags[0] & 0b1100 {
+                0b0100 => Some(TlsVersion::V13),
+                0b1100 => Some(TlsVersion::V12),
                 _ => None,
             },
             stream,
