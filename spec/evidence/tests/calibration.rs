@@ -6,6 +6,7 @@ use assize_evidence::calibration::{
     Limit, Outcome, ReceiveWay, Row, Rung,
 };
 use assize_units::DurNs;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn usual() -> Calibration {
@@ -238,4 +239,22 @@ fn another_host_or_boot_is_told() {
     let mut silent = usual();
     (silent.host.boot_id, silent.host.affinity) = (None, None);
     assert_eq!(silent.differences(&host).len(), 1);
+}
+
+proptest! {
+    /// A flipped, cut or added byte is refused or read: nothing panics, and what is read is written
+    /// and read again as the same.
+    #[test]
+    fn any_change_is_refused_or_read(place in 0usize..4_000, byte in any::<u8>(), cut in any::<bool>()) {
+        let mut bytes = usual().to_json().into_bytes();
+        let place = place % bytes.len();
+        if cut {
+            bytes.truncate(place);
+        }
+        bytes.insert(place, byte);
+        if let Ok(read) = Calibration::parse(&bytes) {
+            let again = Calibration::parse(read.to_json().as_bytes());
+            prop_assert_eq!(again.unwrap(), read);
+        }
+    }
 }
