@@ -4,6 +4,7 @@
     reason = "the system's roots are read by a child whose environment and files the test makes"
 )]
 
+mod runs;
 mod server;
 
 use std::net::SocketAddr;

@@ -12,7 +12,7 @@ use assize_core::{
 };
 use assize_units::{DurNs, MonoNs};
 
-use peer::{Authority, Lines, STREAM, Then, WALL_CLOCK_S, cell, one, run};
+use peer::{Authority, Goodbye, Lines, STREAM, Then, WALL_CLOCK_S, cell, one, run};
 
 #[test]
 fn a_stream_comes_through_whatever_the_cut_of_its_records() {
@@ -86,6 +86,27 @@ fn every_connection_makes_a_whole_handshake_and_a_kept_one_none() {
             handshakes
         };
         assert_eq!(made, own);
+    }
+}
+
+#[test]
+fn keys_that_change_in_the_stream_change_nothing_else() {
+    let authority = Authority::new();
+    let config = authority.server(true, &[&rustls::version::TLS13]);
+    let idle = DurNs::from_s(5);
+    for cut in [1, 30, 1 << 20] {
+        let spec = cell(3, authority.target(), ConnectionPolicy::Reuse { idle });
+        let ran = run(spec, &config, Then::Rekey(STREAM), cut);
+        assert_eq!(ran.handshakes, 1, "cut {cut}");
+        for exchange in &ran.exchanges {
+            assert_eq!(exchange.terminal, Some(Terminal::Complete), "cut {cut}");
+            assert_eq!((exchange.events, exchange.done_events), (2, 1));
+            assert_eq!(
+                exchange.sent_bytes, 40_019,
+                "the answer to the change is no request"
+            );
+        }
+        assert_eq!(ran.goodbyes, [Goodbye::CloseNotify]);
     }
 }
 

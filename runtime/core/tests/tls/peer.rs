@@ -92,6 +92,8 @@ pub enum Then {
     AnswerAnd(&'static [u8], &'static [u8]),
     /// Answers with a record whose last byte is turned.
     Corrupt(&'static [u8]),
+    /// Changes its keys in the middle of the answer, and asks for new ones.
+    Rekey(&'static [u8]),
     /// Sends an alert in the middle of the answer.
     Alert(&'static [u8]),
 }
@@ -375,6 +377,12 @@ impl Peer {
                 self.write(out);
                 out.extend_from_slice(more);
                 self.cut = true;
+            }
+            Then::Rekey(bytes) => {
+                let (front, rest) = bytes.split_at(bytes.len() / 2);
+                self.server.writer().write_all(front).unwrap();
+                self.server.refresh_traffic_keys().unwrap();
+                self.server.writer().write_all(rest).unwrap();
             }
             Then::Corrupt(bytes) => {
                 self.server.writer().write_all(bytes).unwrap();
