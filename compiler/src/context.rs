@@ -102,11 +102,16 @@ impl<'w> Context<'w> {
             Ok(text) => Some(text),
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
-                self.report(Diagnostic::new(
-                    codes::E0216,
-                    span,
-                    format!("`{path}` is not UTF-8: byte {at} fits nothing"),
-                ));
+                let before = &error.as_bytes()[..at];
+                let line = before.split(|byte| *byte == b'\n').count();
+                self.report(
+                    Diagnostic::new(
+                        codes::E0216,
+                        span,
+                        format!("`{path}` is not UTF-8: byte {at}, on line {line}, fits nothing"),
+                    )
+                    .help("save the file as UTF-8"),
+                );
                 None
             }
         }

@@ -289,7 +289,7 @@ impl Evaluator<'_> {
     ) -> Option<Ratio> {
         let number = self.argument(written, locals, kind, what)?;
         if number.value.is_positive() {
-            return Some(number.value);
+            return self.in_clock(number.value, written, kind, what);
         }
         self.context.report(Diagnostic::new(
             codes::E0316,
@@ -300,6 +300,27 @@ impl Evaluator<'_> {
                 number.show()
             ),
         ));
+        None
+    }
+
+    /// The clock counts whole nanoseconds: no rate is above one in each, no gap below one.
+    fn in_clock(&self, value: Ratio, written: &Written, kind: Kind, what: &str) -> Option<Ratio> {
+        let per_second = Ratio::whole(1_000_000_000);
+        let limit = if kind == Kind::RATE && value > per_second {
+            "a rate up to 1000000000/s"
+        } else if kind == Kind::DURATION && value < Ratio::new(1, 1_000_000_000).ok()? {
+            "a duration from 1ns on"
+        } else {
+            return Some(value);
+        };
+        self.context.report(
+            Diagnostic::new(
+                codes::E0316,
+                written.span(),
+                format!("{what} needs {limit}: the clock counts nanoseconds"),
+            )
+            .help("`burst(n, gap)` sends n requests at one instant"),
+        );
         None
     }
 

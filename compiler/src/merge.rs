@@ -10,6 +10,9 @@ use assize_study::inherit::Inherit;
 
 use crate::context::Context;
 
+/// Entries that `like` may lead through.
+const MAX_CHAIN: usize = 32;
+
 /// An entry of a section in which `like` may stand.
 pub(crate) trait Entry: Inherit + Clone {
     /// What one is called.
@@ -125,11 +128,12 @@ pub(crate) fn resolve<T: Entry>(context: &Context<'_>, sections: &[&Section<T>])
         list: Vec::new(),
         abstracts: Vec::new(),
     };
+    let mut is_told = false;
     for entry in written.values() {
         if entry.item.is_abstract() {
             entries.abstracts.push(entry.name.text.clone());
         }
-        if let Some(item) = complete(context, &written, entry, &mut Vec::new())
+        if let Some(item) = complete(context, &written, entry, &mut Vec::new(), &mut is_told)
             && !entry.item.is_abstract()
         {
             entries.list.push(Named {
@@ -146,6 +150,7 @@ fn complete<'e, T: Entry>(
     written: &BTreeMap<&str, &'e Named<T>>,
     entry: &'e Named<T>,
     chain: &mut Vec<&'e str>,
+    is_told: &mut bool,
 ) -> Option<T> {
     let Some(parent) = entry.item.same_as().or(entry.item.like()) else {
         return Some(entry.item.clone());
@@ -162,12 +167,25 @@ fn complete<'e, T: Entry>(
         );
         return None;
     }
+    if chain.len() == MAX_CHAIN {
+        if !std::mem::replace(is_told, true) {
+            context.report(
+                Diagnostic::new(
+                    codes::E0113,
+                    parent.span,
+                    format!("`like` leads through more than {MAX_CHAIN} entries"),
+                )
+                .help("let entries complete one that stands nearer to the top"),
+            );
+        }
+        return None;
+    }
     chain.push(&entry.name.text);
     let Some(parent_entry) = written.get(parent.text.as_str()) else {
         context.unknown(T::NOUN, parent, written.keys().copied());
         return None;
     };
-    let complete_parent = complete(context, written, parent_entry, chain)?;
+    let complete_parent = complete(context, written, parent_entry, chain, is_told)?;
     // The lowering has refused whatever stands beside `same_as`, but a label.
     Some(if entry.item.same_as().is_some() {
         entry.item.relabelled(&complete_parent)

@@ -1,11 +1,16 @@
 //! Panels of prompts: JSONL rows or drawn token ids.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use assize_codes as codes;
 use assize_plan::PanelTokens;
 use assize_study::ast::{Named, PanelSource, Prompts};
 use assize_study::diagnostic::Diagnostic;
 use assize_study::source::Span;
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::draw::{Purpose, Stream};
 use crate::eval::Evaluator;
@@ -46,9 +51,44 @@ pub(crate) struct Message {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
+    #[serde(default, deserialize_with = "written")]
     prompt: Option<String>,
+    #[serde(default, deserialize_with = "written")]
     prompt_token_ids: Option<Vec<u32>>,
-    messages: Option<Vec<Message>>,
+    #[serde(default, deserialize_with = "written")]
+    messages: Option<Vec<Object<Message>>>,
+}
+
+/// A value that must be written as an object: serde takes a list of the fields too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer
+            .deserialize_map(Fields(PhantomData))
+            .map(Object)
+    }
+}
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+/// A key that is there has a value: `null` is none.
+fn written<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// Reads or draws a panel.
@@ -191,12 +231,26 @@ fn rows(eval: &Evaluator<'_>, text: &str, path: &str, span: Span) -> Option<Vec<
     None
 }
 
+/// An error of JSON within one line, whose number is said beside it.
+fn in_its_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let (what, _) = text.rsplit_once(" at line ").unwrap_or((&text, ""));
+    format!("{what} at byte {}", error.column())
+}
+
 fn row(line: &str) -> Result<Prompt, String> {
-    let row: Row = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    if line.trim().is_empty() {
+        return Err("the line is empty".to_owned());
+    }
+    let Object(row): Object<Row> =
+        serde_json::from_str(line).map_err(|error| in_its_line(&error))?;
     match (row.prompt, row.prompt_token_ids, row.messages) {
         (Some(text), None, None) if !text.is_empty() => Ok(Prompt::Text(text)),
         (None, Some(ids), None) if !ids.is_empty() => Ok(Prompt::Ids(ids)),
-        (None, None, Some(messages)) if !messages.is_empty() => Ok(Prompt::Messages(messages)),
+        (None, None, Some(messages)) if !messages.is_empty() => {
+            let messages = messages.into_iter().map(|Object(message)| message);
+            Ok(Prompt::Messages(messages.collect()))
+        }
         (None, None, None) => Err("none of the three keys is there".to_owned()),
         (Some(_), None, None) | (None, Some(_), None) | (None, None, Some(_)) => {
             Err("the prompt is empty".to_owned())

@@ -31,8 +31,10 @@ pub(crate) type Locals = [(String, Value)];
 
 /// Steps that the formulas of one study may take.
 const MAX_STEPS: u32 = 200_000;
-/// Functions within functions.
-const MAX_DEPTH: usize = 32;
+/// Names that stand on one another.
+const MAX_NAMES: usize = 32;
+/// Formulas within formulas, through names too.
+const MAX_DEPTH: u32 = 96;
 /// The greatest duration that a plan can hold, 2^53 − 1 ns.
 const MAX_NS: i128 = (1 << 53) - 1;
 
@@ -61,6 +63,9 @@ pub(crate) struct Evaluator<'a> {
     known: RefCell<BTreeMap<&'a str, Option<Value>>>,
     under_way: RefCell<Vec<String>>,
     steps: Cell<u32>,
+    depth: Cell<u32>,
+    /// Whether a limit on depth or steps was reported: one is enough, whatever else stands on it.
+    is_deep: Cell<bool>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -71,6 +76,8 @@ impl<'a> Evaluator<'a> {
             known: RefCell::default(),
             under_way: RefCell::default(),
             steps: Cell::new(0),
+            depth: Cell::new(0),
+            is_deep: Cell::new(false),
         }
     }
 
@@ -79,6 +86,20 @@ impl<'a> Evaluator<'a> {
         if !self.step(expr.span) {
             return None;
         }
+        if self.depth.get() == MAX_DEPTH {
+            self.deep(
+                expr.span,
+                format!("the formulas nest deeper than {MAX_DEPTH} levels"),
+            );
+            return None;
+        }
+        self.depth.set(self.depth.get() + 1);
+        let value = self.kind(expr, locals);
+        self.depth.set(self.depth.get() - 1);
+        value
+    }
+
+    fn kind(&self, expr: &Expr, locals: &Locals) -> Option<Value> {
         match &expr.kind {
             ExprKind::Quantity(quantity) => Some(Value::Number(Number {
                 value: quantity.base,
@@ -237,12 +258,26 @@ impl<'a> Evaluator<'a> {
     /// A duration in whole nanoseconds, rounded down.
     pub fn duration(&self, expr: &Expr, locals: &Locals, what: &str) -> Option<DurNs> {
         let number = self.number(expr, locals, Kind::DURATION, what)?;
-        let ns = number
-            .value
-            .mul(Ratio::whole(1_000_000_000))
-            .ok()
-            .map(Ratio::floor);
+        let ns = number.value.mul(Ratio::whole(1_000_000_000)).ok();
+        if let Some(ns) = ns
+            && !ns.is_whole()
+        {
+            let written = self.context.text(expr.span);
+            self.context.report(
+                Diagnostic::new(
+                    codes::E0314,
+                    expr.span,
+                    format!(
+                        "{what} must be whole nanoseconds: {written} is {}",
+                        number.show()
+                    ),
+                )
+                .help(format!("round it: `floor_to({written}, 1ns)`")),
+            );
+            return None;
+        }
         let found = ns
+            .map(Ratio::floor)
             .filter(|ns| (0..=MAX_NS).contains(ns))
             .and_then(|ns| u64::try_from(ns).ok());
         if found.is_none() {
@@ -274,7 +309,14 @@ impl<'a> Evaluator<'a> {
     fn within(&self, name: &Name, body: impl FnOnce() -> Option<Value>) -> Option<Value> {
         {
             let mut under_way = self.under_way.borrow_mut();
-            if under_way.contains(&name.text) || under_way.len() == MAX_DEPTH {
+            if under_way.len() == MAX_NAMES {
+                self.deep(
+                    name.span,
+                    format!("more than {MAX_NAMES} names stand on one another down to `{name}`"),
+                );
+                return None;
+            }
+            if under_way.contains(&name.text) {
                 let path = format!("{} → {name}", under_way.join(" → "));
                 self.context.report(
                     Diagnostic::new(
@@ -514,10 +556,19 @@ impl<'a> Evaluator<'a> {
         self.context.report(diagnostic);
     }
 
+    fn deep(&self, span: Span, message: String) {
+        if !self.is_deep.replace(true) {
+            self.context.report(
+                Diagnostic::new(codes::E0113, span, message)
+                    .help("write the formulas with fewer names between them"),
+            );
+        }
+    }
+
     fn step(&self, span: Span) -> bool {
         let steps = self.steps.get() + 1;
         self.steps.set(steps.min(MAX_STEPS + 1));
-        if steps == MAX_STEPS + 1 {
+        if steps == MAX_STEPS + 1 && !self.is_deep.replace(true) {
             self.context.report(Diagnostic::new(
                 codes::E0316,
                 span,

@@ -1,8 +1,11 @@
 //! Diagnostics as data: what is wrong, where, why, and the edit that mends it.
 
 mod render;
+mod visible;
 
 pub use render::{render_github, render_human, render_json};
+pub(crate) use visible::is_hidden;
+use visible::visible;
 
 use std::collections::BTreeSet;
 
@@ -136,6 +139,20 @@ impl Diagnostic {
         self
     }
 
+    /// Parts of the study are quoted in the texts: what cannot be seen in them is spelt out, and what
+    /// is endless is cut.
+    fn make_visible(&mut self) {
+        let labels = self.secondary.iter_mut().chain([&mut self.primary]);
+        let texts = labels.map(|label| &mut label.text);
+        let texts = texts.chain(self.notes.iter_mut());
+        let texts = texts.chain(self.help.iter_mut().map(|help| &mut help.text));
+        for text in texts.chain([&mut self.message]) {
+            if let Some(shown) = visible(text) {
+                *text = shown;
+            }
+        }
+    }
+
     /// Error or warning, by the letter of the code.
     pub fn severity(&self) -> Severity {
         if self.code.is_warning() {
@@ -164,11 +181,12 @@ impl Diagnostics {
     pub const MAX: usize = 1_000;
 
     /// Adds one, unless the same was already reported at the same place.
-    pub fn push(&mut self, diagnostic: Diagnostic) {
+    pub fn push(&mut self, mut diagnostic: Diagnostic) {
         if self.list.len() == Self::MAX {
             self.left_out += 1;
             return;
         }
+        diagnostic.make_visible();
         let message = diagnostic.message.clone();
         let key = (diagnostic.code.id, diagnostic.primary.span, message);
         if self.known.insert(key) {

@@ -16,6 +16,8 @@ pub type Parsed<T> = Result<T, Box<Diagnostic>>;
 
 /// The deepest nesting of one expression.
 const MAX_DEPTH: usize = 64;
+/// The most operators of one expression: each makes its tree one level deeper.
+const MAX_OPERATORS: usize = 64;
 
 /// `expr`: a value, a condition or a metric.
 pub fn parse_expr(input: Input<'_>) -> Parsed<Expr> {
@@ -77,6 +79,7 @@ fn whole<'a, T>(input: Input<'a>, rule: impl FnOnce(&mut Parser<'a>) -> Parsed<T
         tokens,
         at: 0,
         depth: 0,
+        operators: 0,
         of_ends: false,
     };
     let parsed = rule(&mut parser)?;
@@ -91,6 +94,7 @@ pub(super) struct Parser<'a> {
     tokens: Vec<Token>,
     pub(super) at: usize,
     depth: usize,
+    operators: usize,
     /// In `keeps within 2% of fa3` the `of` ends the margin and selects no class.
     pub(super) of_ends: bool,
 }
@@ -108,7 +112,7 @@ impl<'a> Parser<'a> {
         let mut left = self.conj()?;
         while let Some(op) = self.take_op(&[("or", BinaryOp::Or)]) {
             let right = self.conj()?;
-            left = binary(op, left, right);
+            left = self.binary(op, left, right)?;
         }
         self.depth -= 1;
         Ok(left)
@@ -118,7 +122,7 @@ impl<'a> Parser<'a> {
         let mut left = self.compare()?;
         while let Some(op) = self.take_op(&[("and", BinaryOp::And)]) {
             let right = self.compare()?;
-            left = binary(op, left, right);
+            left = self.binary(op, left, right)?;
         }
         Ok(left)
     }
@@ -136,7 +140,7 @@ impl<'a> Parser<'a> {
             return Ok(left);
         };
         let right = self.sum()?;
-        Ok(binary(op, left, right))
+        self.binary(op, left, right)
     }
 
     pub(super) fn sum(&mut self) -> Parsed<Expr> {
@@ -147,15 +151,38 @@ impl<'a> Parser<'a> {
                 return Ok(left);
             };
             let right = self.product()?;
-            left = binary(op, left, right);
+            left = self.binary(op, left, right)?;
         }
+    }
+
+    fn binary(&mut self, op: Spanned<BinaryOp>, left: Expr, right: Expr) -> Parsed<Expr> {
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            return Err(Box::new(
+                Diagnostic::new(
+                    codes::E0113,
+                    op.span,
+                    format!("the expression has more than {MAX_OPERATORS} operators"),
+                )
+                .help("give its parts names under `let:`"),
+            ));
+        }
+        let span = left.span.to(right.span);
+        Ok(Expr {
+            kind: ExprKind::Binary {
+                op,
+                left: Box::new(left),
+                right: Box::new(right),
+            },
+            span,
+        })
     }
 
     fn product(&mut self) -> Parsed<Expr> {
         let mut left = self.unary()?;
         while let Some(op) = self.take_op(&[("*", BinaryOp::Multiply), ("/", BinaryOp::Divide)]) {
             let right = self.unary()?;
-            left = binary(op, left, right);
+            left = self.binary(op, left, right)?;
         }
         Ok(left)
     }
@@ -588,17 +615,5 @@ impl<'a> Parser<'a> {
         let range =
             (span.start.saturating_sub(base)) as usize..(span.end.saturating_sub(base)) as usize;
         self.input.text.get(range).unwrap_or_default()
-    }
-}
-
-fn binary(op: Spanned<BinaryOp>, left: Expr, right: Expr) -> Expr {
-    let span = left.span.to(right.span);
-    Expr {
-        kind: ExprKind::Binary {
-            op,
-            left: Box::new(left),
-            right: Box::new(right),
-        },
-        span,
     }
 }

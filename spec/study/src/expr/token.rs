@@ -11,7 +11,7 @@ use nom::multi::many0_count;
 use nom::sequence::{pair, preceded};
 
 use super::quantity::{Per, Quantity, Unit};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, is_hidden};
 use crate::source::Span;
 
 /// An expression's text and where its bytes lie in the source.
@@ -130,6 +130,7 @@ fn quantity(
     ))
     .parse(rest);
     let (after, number) = number.map_err(|_| stray(input, rest, start))?;
+    check_clock(input, rest, start)?;
     check_form(input, number, after, start)?;
 
     let (mut after, unit) = unit(input, number, after, start)?;
@@ -157,6 +158,30 @@ fn quantity(
     let number = Ratio::parse_decimal(number).ok_or_else(too_large)?;
     let quantity = Quantity::new(number, unit, per).map_err(|_| too_large())?;
     Ok((quantity, length))
+}
+
+/// `1:30` and `2026-11-30` are a number to the base of sixty, a time, a date or a text, as the
+/// reader of YAML likes.
+fn check_clock(input: &Input<'_>, rest: &str, start: usize) -> Result<(), Box<Diagnostic>> {
+    let length = rest
+        .find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '-'))
+        .unwrap_or(rest.len());
+    let written = rest[..length].trim_end_matches([':', '-']);
+    let help = if written.contains(':') {
+        "write a duration with its unit: `90s`, `1h + 30min`"
+    } else if written.matches('-').count() > 1 {
+        "subtraction has a space on both sides: `a - b`"
+    } else {
+        return Ok(());
+    };
+    Err(Box::new(
+        Diagnostic::new(
+            codes::E0302,
+            input.place(start, start + written.len()),
+            format!("`{written}` is a time or a date, and no number"),
+        )
+        .help(help),
+    ))
 }
 
 /// A number has one form: no leading zero, underscore, exponent or bare point.
@@ -251,6 +276,12 @@ fn unknown_unit(number: &str, spelling: &str, span: Span) -> Diagnostic {
         "hr" | "hrs" | "hour" | "hours" => "h",
         "µs" | "μs" | "usec" => "us",
         "b" | "byte" | "bytes" => "B",
+        "ns" => "ns",
+        "us" => "us",
+        "ms" => "ms",
+        "s" => "s",
+        "min" => "min",
+        "h" => "h",
         "kb" | "kib" => "KiB",
         "mb" | "mib" => "MiB",
         "gb" | "gib" => "GiB",
@@ -289,13 +320,25 @@ fn check_case(input: &Input<'_>, word: &str, start: usize) -> Result<(), Box<Dia
 }
 
 fn stray(input: &Input<'_>, rest: &str, start: usize) -> Box<Diagnostic> {
-    let length = rest.chars().next().map_or(0, char::len_utf8);
-    let shown = &rest[..length];
+    let first = rest.chars().next();
+    let length = first.map_or(0, char::len_utf8);
+    let shown = match &rest[..length] {
+        "\n" => "\\n",
+        shown => shown,
+    };
     let diagnostic = Diagnostic::new(
         codes::E0114,
         input.place(start, start + length),
         format!("`{shown}` has no meaning in an expression"),
     );
+    if first.is_some_and(is_hidden) || shown == "\\n" {
+        return Box::new(
+            diagnostic.help("it cannot be seen: remove it, or write a plain space in its place"),
+        );
+    }
+    if first.is_some_and(char::is_numeric) {
+        return Box::new(diagnostic.help("digits are those of ASCII, from `0` to `9`"));
+    }
     Box::new(match shown {
         "." => diagnostic.help("a number has digits on both sides of its point: `0.5`"),
         "−" | "–" => diagnostic.help("subtraction is a plain `-` with a space on both sides"),

@@ -316,7 +316,9 @@ impl Lowering<'_> {
             self.check_processes(&load, fields.shape);
             return Some(ClassLoad::One(load));
         };
-        self.refuse_classes("load", fields);
+        if self.refuse_classes("load", fields) {
+            return None;
+        }
         let list = self.by_class(node, Self::load)?;
         for (_, load) in &list {
             self.check_processes(load, fields.shape);
@@ -328,7 +330,9 @@ impl Lowering<'_> {
         let NodeKind::Map(_) = node.kind else {
             return self.expr(node).map(ClassAmount::One);
         };
-        self.refuse_classes("requests", fields);
+        if self.refuse_classes("requests", fields) {
+            return None;
+        }
         self.by_class(node, Self::expr).map(ClassAmount::ByClass)
     }
 
@@ -373,11 +377,14 @@ impl Lowering<'_> {
         Some(classes)
     }
 
-    fn refuse_classes(&mut self, word: &str, fields: &Fields<'_>) {
+    /// Whether values by request class are refused here: then nothing in them is looked at.
+    fn refuse_classes(&mut self, word: &str, fields: &Fields<'_>) -> bool {
         let line = unsupported::find(Place::ByClass(fields.shape), word);
-        if let (Some(line), Some(span)) = (line, fields.key_span(word)) {
-            self.report_unsupported(line, span);
-        }
+        let (Some(line), Some(span)) = (line, fields.key_span(word)) else {
+            return false;
+        };
+        self.report_unsupported(line, span);
+        true
     }
 
     fn check_processes(&mut self, load: &Load, shape: Shape) {

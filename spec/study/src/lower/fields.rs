@@ -217,6 +217,7 @@ impl Lowering<'_> {
             BTreeMap::new()
         };
         let mut fields: Vec<Field<'t>> = Vec::new();
+        let mut known: BTreeMap<&str, Span> = BTreeMap::new();
         for (at, (key, value)) in entries.iter().enumerate() {
             if torn.get(&at) == Some(&Torn::Rest) {
                 continue;
@@ -240,9 +241,9 @@ impl Lowering<'_> {
                 );
                 continue;
             }
-            if let Some(first) = fields.iter().find(|field| field.key == scalar.text) {
-                let line = self.line_of(first.span);
-                let (first, again) = (first.span, key.span);
+            if let Some(&first) = known.get(scalar.text.as_str()) {
+                let line = self.line_of(first);
+                let again = key.span;
                 self.push(
                     Diagnostic::new(
                         codes::E0108,
@@ -272,6 +273,7 @@ impl Lowering<'_> {
                 }
                 _ => Some(value),
             };
+            known.insert(&scalar.text, key.span);
             fields.push(Field {
                 key: scalar.text.clone(),
                 span: key.span,

@@ -60,7 +60,7 @@ impl Builder<'_> {
                 let open = self.open(start, end, '{');
                 let entries: Vec<(Node, Node)> = entries
                     .into_iter()
-                    .map(|(key, value)| (self.node(key), self.node(value)))
+                    .map(|(key, value)| (self.key(key), self.node(value)))
                     .collect();
                 let last = entries.last().map(|(key, value)| key.span.to(value.span));
                 Node {
@@ -69,6 +69,16 @@ impl Builder<'_> {
                 }
             }
         }
+    }
+
+    /// A key; an empty one stands where its colon does, not where a value would be missing.
+    fn key(&mut self, raw: RawNode) -> Node {
+        let (start, _) = bytes(&raw, self.source.text().len());
+        let mut node = self.node(raw);
+        if node.kind == NodeKind::Empty {
+            node.span = self.span(start, start);
+        }
+        node
     }
 
     fn scalar(&mut self, parsed: Option<String>, start: usize, end: usize) -> Node {
@@ -157,10 +167,14 @@ impl Builder<'_> {
                     at += 1 + header.count();
                 }
                 _ => {
-                    let length = rest
-                        .find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}'))
-                        .unwrap_or(rest.len())
-                        .max(mark.len_utf8());
+                    // A directive is one fault, whatever stands behind it on its line.
+                    let is_directive = mark == '%' && line_start;
+                    let length = if is_directive {
+                        rest.find(['\n', '\r'])
+                    } else {
+                        rest.find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}'))
+                    };
+                    let length = length.unwrap_or(rest.len()).max(mark.len_utf8());
                     self.faults.push(fault(
                         mark,
                         line_start,

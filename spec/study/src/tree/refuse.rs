@@ -3,7 +3,7 @@
 use assize_codes as codes;
 
 use super::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, is_hidden};
 use crate::source::{Source, SourceId, Span};
 
 /// Looks at the bare text; false where it need not be parsed at all.
@@ -21,6 +21,17 @@ pub(super) fn text(source: &Source, id: SourceId, diagnostics: &mut Diagnostics)
         return false;
     }
     let before = diagnostics.len();
+    if let Some(at) = lone_return(text) {
+        diagnostics.push(
+            Diagnostic::new(
+                codes::E0101,
+                Span::new(id, at, at + 1),
+                "a carriage return stands without a line feed: YAML ends a line there, most editors do not",
+            )
+            .help("end every line with a line feed, or with both"),
+        );
+        return false;
+    }
     for (at, c) in text.char_indices() {
         if c.is_control() && !matches!(c, '\n' | '\r' | '\t') {
             diagnostics.push(
@@ -39,26 +50,40 @@ pub(super) fn text(source: &Source, id: SourceId, diagnostics: &mut Diagnostics)
     }
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let indent = line.len() - line.trim_start_matches(indents).len();
         let blank = line.trim().is_empty();
-        if let Some(tab) = line[..indent].find('\t').filter(|_| !blank) {
+        let odd = line[..indent].char_indices().find(|(_, c)| *c != ' ');
+        if let Some((at, c)) = odd.filter(|_| !blank) {
+            let what = match c {
+                '\t' => "a tab".to_owned(),
+                other => format!("the character U+{:04X}", u32::from(other)),
+            };
+            let span = Span::new(id, start + at, start + at + c.len_utf8());
             diagnostics.push(
                 Diagnostic::new(
                     codes::E0102,
-                    Span::new(id, start + tab, start + tab + 1),
-                    "a tab indents this line; YAML indents with spaces",
+                    span,
+                    format!("{what} indents this line; YAML indents with spaces"),
                 )
-                .help_edit(
-                    "use spaces",
-                    Span::new(id, start + tab, start + tab + 1),
-                    "  ",
-                ),
+                .help_edit("use spaces", span, if c == '\t' { "  " } else { " " }),
             );
             break;
         }
         start += line.len();
     }
     diagnostics.len() == before
+}
+
+/// A carriage return that ends no line together with a line feed.
+fn lone_return(text: &str) -> Option<usize> {
+    text.match_indices('\r')
+        .map(|(at, _)| at)
+        .find(|at| text.as_bytes().get(at + 1) != Some(&b'\n'))
+}
+
+/// What looks like the blank at the beginning of a line.
+fn indents(c: char) -> bool {
+    c != '\n' && c != '\r' && (c.is_whitespace() || is_hidden(c))
 }
 
 /// The parser's error in the language's own words.
@@ -81,8 +106,86 @@ pub(super) fn explain(source: &Source, id: SourceId, error: &serde_saphyr::Error
         Some(mark @ ('`' | '@' | '%')) => diagnostic.help(format!(
             "a text that begins with `{mark}` goes in double quotes"
         )),
-        _ if message.contains("unclosed") => diagnostic.help("close it"),
-        _ => diagnostic,
+        _ if message.contains("simple key expected") => {
+            diagnostic.help(key_without_value(source, at))
+        }
+        _ => match WAYS_OUT.iter().find(|(part, _)| message.contains(part)) {
+            Some((_, way_out)) => diagnostic.help(*way_out),
+            None => diagnostic,
+        },
+    }
+}
+
+/// Parts of the parser's messages and what to do.
+const WAYS_OUT: &[(&str, &str)] = &[
+    ("unclosed", "close it"),
+    (
+        "trailing content after single-quoted",
+        "a quote inside single quotes is written twice: `'it''s'`",
+    ),
+    (
+        "trailing content after double-quoted",
+        "a quote inside double quotes is written with a backslash before it",
+    ),
+    (
+        "block sequence entries are not allowed",
+        "a list begins on the line behind its key; a text that begins with `-` goes in double quotes",
+    ),
+    (
+        "mapping keys are not allowed",
+        "a text that begins with `?` goes in double quotes",
+    ),
+    (
+        "mapping values are not allowed",
+        "a text that holds a colon goes in double quotes",
+    ),
+    (
+        "comments must be separated",
+        "write a space before the `#`, or put the text in double quotes",
+    ),
+    (
+        "block scalar",
+        "behind `|` or `>` stands nothing but `+`, `-`, an indentation from 1 to 9 and a comment; the text begins on the next line",
+    ),
+    (
+        "did not find expected key",
+        "indent the keys of one mapping alike, and what belongs under a key deeper",
+    ),
+    (
+        "did not find expected ','",
+        "close it, and part its entries by commas",
+    ),
+    (
+        "while parsing a quoted scalar",
+        "write the character itself, or `\\uNNNN` of a character that exists; in single quotes a backslash is a backslash",
+    ),
+    (
+        "misplaced bracket",
+        "remove it, or put the text in double quotes",
+    ),
+    (
+        "BOM",
+        "remove it: a byte order mark is for the beginning of a file",
+    ),
+];
+
+/// What to do where the parser found a text and no colon that makes it a key.
+fn key_without_value(source: &Source, at: usize) -> String {
+    let rest = &source.text()[at..];
+    let line = rest.split('\n').next().unwrap_or(rest);
+    let behind = line
+        .find(':')
+        .and_then(|colon| line[colon + 1..].chars().next().map(|next| (colon, next)));
+    match behind {
+        Some((_, next)) if is_hidden(next) => format!(
+            "write a plain space behind the colon; U+{:04X} is none",
+            u32::from(next)
+        ),
+        Some((colon, next)) if colon <= 64 && !next.is_whitespace() => {
+            format!("write a space behind the colon: `{}: …`", &line[..colon])
+        }
+        _ => "write `key: value`; the further lines of a text are indented deeper than its key"
+            .to_owned(),
     }
 }
 
@@ -157,8 +260,9 @@ fn budget(message: &str, source: &Source, id: SourceId, at: usize) -> Option<Dia
             ));
         }
     }
-    if message.starts_with("budget breached") {
-        let limit = if message.contains("Depth") {
+    let nests = message.contains("recursion limit");
+    if nests || message.starts_with("budget breached") {
+        let limit = if nests || message.contains("Depth") {
             format!("the file nests deeper than {MAX_DEPTH} levels")
         } else {
             format!("the file has more than {MAX_NODES} keys and values")
