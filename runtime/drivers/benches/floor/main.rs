@@ -84,7 +84,7 @@ const CLIENTS: [(&str, Client); 12] = [
 ];
 
 /// What is measured.
-const PARTS: [&str; 5] = ["streams", "in-step", "rate", "lag", "requests"];
+const PARTS: [&str; 6] = ["streams", "error", "in-step", "rate", "lag", "requests"];
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -106,7 +106,9 @@ fn main() {
     let mut parts: Vec<&str> = PARTS.into();
     parts.retain(|part| args.iter().any(|arg| arg == part));
     if parts.is_empty() {
+        // `streams` and `in-step` hold the errors.
         parts = PARTS.into();
+        parts.retain(|part| *part != "error");
     }
     let only = args.iter().position(|arg| arg == "--only");
     let only = only.and_then(|place| args.get(place + 1));
@@ -127,8 +129,10 @@ fn main() {
                     if let Some(name) = only {
                         only_one(&peer, *streams, shape, name);
                     } else {
-                        cpu_per_event(&peer, shape, *streams, rounds);
-                        receive_error(&peer, shape, *streams);
+                        if part != "error" {
+                            cpu_per_event(&peer, shape, *streams, rounds);
+                        }
+                        receive_error(&peer, shape, *streams, rounds.min(5));
                     }
                 }
             }
@@ -207,24 +211,42 @@ fn cpu_per_event(peer: &Peer, shape: Shape, streams: usize, rounds: usize) {
     }
 }
 
-fn receive_error(peer: &Peer, shape: Shape, streams: usize) {
+fn receive_error(peer: &Peer, shape: Shape, streams: usize, rounds: usize) {
     let starts = starts(streams, shape);
     let host = Host::look();
-    let mut lines = Vec::new();
-    for (name, client) in CLIENTS {
-        let mut stamps = Stamps::with_errors();
-        drive(client, peer.addr, &starts, &mut stamps);
-        let reads = stamps.reads;
-        let (p50, p99) = stamps.error_us();
-        lines.push(format!("| {name} | {p50:.1} | {p99:.1} | {reads} |"));
+    let mut found = vec![(Vec::new(), Vec::new()); CLIENTS.len()];
+    for _ in 0..rounds {
+        for (place, (_, client)) in CLIENTS.iter().enumerate() {
+            let mut stamps = Stamps::with_errors();
+            drive(*client, peer.addr, &starts, &mut stamps);
+            let (p50, p99) = stamps.error_us();
+            found[place].0.push(p50);
+            found[place].1.push(p99);
+        }
     }
     println!(
-        "\n## Stamp behind the peer's write, {streams} streams, {} ({})\n",
+        "\n## Stamp behind the peer's write, {streams} streams, {}, {rounds} rounds ({})\n",
         manner(shape),
         host.since()
     );
-    println!("| client | p50 µs | p99 µs | reads |\n| --- | --- | --- | --- |");
-    println!("{}", lines.join("\n"));
+    println!(
+        "| client | p50 µs | least – most | p99 µs | least – most | ratio of p99 to least epoll |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- |");
+    let floor = spread(found[0].1.clone()).0;
+    for ((name, _), (p50s, p99s)) in CLIENTS.iter().zip(found) {
+        let (p50, p99) = (spread(p50s), spread(p99s));
+        println!(
+            "| {name} | {:.1} | {:.1} – {:.1} | {:.1} | {:.1} – {:.1} | {:.2} |",
+            p50.0,
+            p50.1,
+            p50.2,
+            p99.0,
+            p99.1,
+            p99.2,
+            p99.0 / floor
+        );
+    }
 }
 
 /// The CPU time that one client took, ns.
