@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use assize_plan::{Bundle, FREEZE_FORMAT, Freeze, GitState, Hash, ModuleText, Plan, Tls};
+use assize_plan::{
+    Arm, ArmTarget, Bundle, FREEZE_FORMAT, Freeze, GitState, Hash, ModuleText, ServerKind, Tls,
+};
 use assize_units::format_duration;
 
 use crate::compile::Output;
@@ -44,7 +46,7 @@ pub fn bundle(output: &Output, circumstances: Circumstances) -> Bundle {
             text: keep(text),
         })
         .collect();
-    Bundle {
+    let mut bundle = Bundle {
         plan: output.plan.clone(),
         hash,
         freeze: Freeze {
@@ -58,16 +60,19 @@ pub fn bundle(output: &Output, circumstances: Circumstances) -> Bundle {
             frozen_at: circumstances.frozen_at,
         },
         objects,
-        readme: readme(&output.plan, hash, &output.preview),
-    }
+        readme: String::new(),
+    };
+    bundle.readme = readme(&bundle, &output.preview);
+    bundle
 }
 
 /// The page for a person.
-fn readme(plan: &Plan, hash: Hash, preview: &Preview) -> String {
+fn readme(bundle: &Bundle, preview: &Preview) -> String {
+    let plan = &bundle.plan;
     let mut out = String::new();
     let mut line = |text: &str| writeln!(out, "{text}").expect("a string takes all");
     line(&format!("Plan of the study `{}`", plan.study));
-    line(&format!("SHA-256 of plan.json: {hash}"));
+    line(&format!("SHA-256 of plan.json: {}", bundle.hash));
     line("");
     if let Some(question) = &plan.question {
         line(&format!("Question: {question}"));
@@ -92,6 +97,19 @@ fn readme(plan: &Plan, hash: Hash, preview: &Preview) -> String {
         ));
         line("");
     }
+    line("What it does to the world");
+    for arm in &plan.arms {
+        line(&format!("  arm {}: {}", arm.name, deed(bundle, arm)));
+    }
+    let secrets = plan.secret_names();
+    if !secrets.is_empty() {
+        let names: Vec<&str> = secrets.into_iter().collect();
+        line(&format!(
+            "  sends as credentials what these variables hold: {}",
+            names.join(", ")
+        ));
+    }
+    line("");
     line("Blocks");
     for set in &preview.sets {
         let excluded = if set.excluded {
@@ -134,4 +152,44 @@ fn readme(plan: &Plan, hash: Hash, preview: &Preview) -> String {
     line("");
     line("Check: `sha256sum -c SHA256SUMS`, and `sha256sum plan.json` against the hash above.");
     out
+}
+
+/// What an arm starts and speaks to.
+fn deed(bundle: &Bundle, arm: &Arm) -> String {
+    let object = match &arm.target {
+        ArmTarget::Endpoint { base } => return format!("speaks to {}", plain(base)),
+        ArmTarget::Server { object } => *object,
+    };
+    let server = bundle
+        .server(object)
+        .expect("the compiler's bundles hold their servers");
+    let base = plain(&server.base);
+    match server.kind {
+        ServerKind::Sim(_) => format!("starts the simulated engine and speaks to {base}"),
+        ServerKind::Command {
+            command, env, pass, ..
+        } => {
+            let command: Vec<String> = command.iter().map(|word| plain(word)).collect();
+            let variables: Vec<String> = env.keys().chain(&pass).map(|name| plain(name)).collect();
+            let variables = if variables.is_empty() {
+                String::new()
+            } else {
+                format!(" with the variables {}", variables.join(", "))
+            };
+            format!(
+                "starts `{}`{variables} and speaks to {base}",
+                command.join(" ")
+            )
+        }
+    }
+}
+
+/// A word as it is, or quoted where a reader could take it for more or less than one.
+fn plain(word: &str) -> String {
+    let clear = |c: char| c.is_ascii_graphic() && !"`'\"\\".contains(c);
+    if !word.is_empty() && word.chars().all(clear) {
+        word.to_owned()
+    } else {
+        format!("{word:?}")
+    }
 }

@@ -181,6 +181,7 @@ fn the_readme_says_what_a_person_asks() {
         "10 blocks; supported from 9 wins on; smallest p 0.0009765625",
         "valid only if: failed == 0",
         "observer: 1 blocks (excluded",
+        "arm chunked: starts `vllm serve model --port 8000 --max-num-seqs 96 --chunks` with the variables LOG, MODE, HF_HOME and speaks to http://127.0.0.1:8000/v1",
     ] {
         assert!(readme.contains(part), "{part}\n{readme}");
     }

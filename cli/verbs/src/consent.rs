@@ -115,7 +115,7 @@ pub fn obtain(
         "this plan runs commands or speaks to other machines, and its hash was not said",
     )
     .help(format!(
-        "read `commands` in the plan's README.txt, then: --approve {}",
+        "read what it does to the world in the plan's README.txt, then: --approve {}",
         &hash[..LEAST_DIGITS]
     )))
 }

@@ -89,9 +89,18 @@ pub fn t_quantile(confidence: Ratio, freedom: usize) -> Result<f64, StatsError> 
     Ok(-t_of_upper_tail(confidence.as_f64(), freedom as f64))
 }
 
-/// The t above which a tail below ½ lies: P(T > t) = ½ · I(ν/2, ½) at ν/(ν + t²).
+/// The t above which a tail below ½ lies: P(T > t) = ½ · I(ν/2, ½) at ν/(ν + t²), or where that is
+/// nearly 1, which loses digits, and the tail is not small, by the complement.
 fn t_of_upper_tail(tail: f64, freedom: f64) -> f64 {
-    let above = |t: f64| 0.5 * beta_reg(freedom / 2.0, 0.5, freedom / (freedom + t * t));
+    const SMALL: f64 = 1e-3;
+    let above = |t: f64| {
+        let (square, all) = (t * t, freedom + t * t);
+        if tail > SMALL && square < freedom {
+            0.5 - 0.5 * beta_reg(0.5, freedom / 2.0, square / all)
+        } else {
+            0.5 * beta_reg(freedom / 2.0, 0.5, freedom / all)
+        }
+    };
     let (mut low, mut high) = (0.0f64, 1.0f64);
     while above(high) > tail && high < 1e150 {
         high *= 2.0;
@@ -137,6 +146,8 @@ mod tests {
             (95, 9, 1.833_112_932_653_63),
             (95, 10, 1.812_461_122_811_68),
             (99, 30, 2.457_261_542_4),
+            (95, 1_000, 1.646_378_817_285_464_5),
+            (95, 1_000_000, 1.644_855_150_722_040_4),
         ] {
             let got = t_quantile(level(percent), freedom).unwrap();
             assert!((got - table).abs() < 1e-9 * table, "{freedom}: {got}");
