@@ -4,6 +4,8 @@
     reason = "a bench reads what the kernel says of the host"
 )]
 
+use std::ops::Range;
+
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::peer::MARK;
@@ -14,7 +16,8 @@ use crate::peer::MARK;
 pub struct Stamps {
     pub reads: u64,
     last: u64,
-    errors: Option<Vec<u64>>,
+    /// Of each event, by the monotonic clock: its stamp, and how far that is behind.
+    errors: Option<Vec<(u64, u64)>>,
 }
 
 impl Stamps {
@@ -41,16 +44,19 @@ impl Stamps {
             };
             let digits = std::str::from_utf8(digits).expect("digits");
             let written = u64::from_str_radix(digits, 16).expect("digits");
-            errors.push(stamp_ns.wrapping_sub(ahead_ns).saturating_sub(written));
+            let stamp = stamp_ns.wrapping_sub(ahead_ns);
+            errors.push((stamp, stamp.saturating_sub(written)));
             rest = &rest[at + MARK.len()..];
         }
     }
 
-    /// The p50 and the p99 of the errors, in µs.
-    pub fn error_us(&mut self) -> (f64, f64) {
-        let errors = self.errors.as_mut().expect("errors were kept");
+    /// The p50 and the p99 of the errors of what was stamped in a window, in µs.
+    pub fn error_us(&self, window_ns: Range<u64>) -> (f64, f64) {
+        let errors = self.errors.as_ref().expect("errors were kept").iter();
+        let within = errors.filter(|(stamp, _)| window_ns.contains(stamp));
+        let mut errors: Vec<u64> = within.map(|(_, error)| *error).collect();
         errors.sort_unstable();
-        (quantile_us(errors, 50), quantile_us(errors, 99))
+        (quantile_us(&errors, 50), quantile_us(&errors, 99))
     }
 }
 
