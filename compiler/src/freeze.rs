@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use assize_plan::{
-    Arm, ArmTarget, Bundle, FREEZE_FORMAT, Freeze, GitState, Hash, ModuleText, ServerKind, Tls,
+    Arm, ArmTarget, Bundle, Deeds, FREEZE_FORMAT, Freeze, GitState, Hash, ModuleText,
 };
 use assize_units::format_duration;
 
@@ -69,6 +69,7 @@ pub fn bundle(output: &Output, circumstances: Circumstances) -> Bundle {
 /// The page for a person.
 fn readme(bundle: &Bundle, preview: &Preview) -> String {
     let plan = &bundle.plan;
+    let deeds = Deeds::of(bundle).expect("the compiler's bundles hold their servers");
     let mut out = String::new();
     let mut line = |text: &str| writeln!(out, "{text}").expect("a string takes all");
     line(&format!("Plan of the study `{}`", plan.study));
@@ -86,27 +87,25 @@ fn readme(bundle: &Bundle, preview: &Preview) -> String {
         preview.closed_cells
     ));
     line("");
-    for arm in plan
-        .arms
-        .iter()
-        .filter(|arm| arm.tls == Some(Tls::Insecure))
-    {
-        let name = &arm.name;
+    for name in &deeds.unverified {
         line(&format!(
             "NOT VERIFIED: any certificate is taken of whoever answers for the arm {name}."
         ));
         line("");
     }
     line("What it does to the world");
-    for arm in &plan.arms {
-        line(&format!("  arm {}: {}", arm.name, deed(bundle, arm)));
+    for (arm, (_, base)) in plan.arms.iter().zip(&deeds.addresses) {
+        let starts = starts(arm, &deeds);
+        line(&format!(
+            "  arm {}: {starts}speaks to {}",
+            arm.name,
+            plain(base)
+        ));
     }
-    let secrets = plan.secret_names();
-    if !secrets.is_empty() {
-        let names: Vec<&str> = secrets.into_iter().collect();
+    if !deeds.credentials.is_empty() {
         line(&format!(
             "  sends as credentials what these variables hold: {}",
-            names.join(", ")
+            deeds.credentials.join(", ")
         ));
     }
     line("");
@@ -154,33 +153,25 @@ fn readme(bundle: &Bundle, preview: &Preview) -> String {
     out
 }
 
-/// What an arm starts and speaks to.
-fn deed(bundle: &Bundle, arm: &Arm) -> String {
-    let object = match &arm.target {
-        ArmTarget::Endpoint { base } => return format!("speaks to {}", plain(base)),
-        ArmTarget::Server { object } => *object,
+/// What an arm starts before it is spoken to.
+fn starts(arm: &Arm, deeds: &Deeds) -> String {
+    let Some(command) = deeds.commands.iter().find(|it| it.arm == arm.name) else {
+        return match arm.target {
+            ArmTarget::Server { .. } => "starts the simulated engine and ".to_owned(),
+            ArmTarget::Endpoint { .. } => String::new(),
+        };
     };
-    let server = bundle
-        .server(object)
-        .expect("the compiler's bundles hold their servers");
-    let base = plain(&server.base);
-    match server.kind {
-        ServerKind::Sim(_) => format!("starts the simulated engine and speaks to {base}"),
-        ServerKind::Command {
-            command, env, pass, ..
-        } => {
-            let command: Vec<String> = command.iter().map(|word| plain(word)).collect();
-            let variables: Vec<String> = env.keys().chain(&pass).map(|name| plain(name)).collect();
-            let variables = if variables.is_empty() {
-                String::new()
-            } else {
-                format!(" with the variables {}", variables.join(", "))
-            };
-            format!(
-                "starts `{}`{variables} and speaks to {base}",
-                command.join(" ")
-            )
-        }
+    let listed = |words: &[String], between: &str| {
+        let words: Vec<String> = words.iter().map(|word| plain(word)).collect();
+        words.join(between)
+    };
+    let argv = listed(&command.argv, " ");
+    match command.environment.as_slice() {
+        [] => format!("starts `{argv}` and "),
+        names => format!(
+            "starts `{argv}` with the variables {} and ",
+            listed(names, ", ")
+        ),
     }
 }
 

@@ -157,7 +157,7 @@ fn run_plan(it: &arguments::Run, terminal: Terminal) -> Result<Status, Problem> 
     let control = Arc::new(RunControl::default());
     interrupt::stops(&control)?;
     let mut progress = Progress::start(&bundle.plan, control.clone(), terminal);
-    let mut ask = |deeds: &assize_verbs::consent::Deeds| show::consent::ask(&bundle, deeds);
+    let mut ask = |deeds: &assize_plan::Deeds| show::consent::ask(&bundle, deeds);
     let options = RunOptions {
         out: &out,
         approve: it.approve.as_deref(),

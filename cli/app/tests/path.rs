@@ -416,6 +416,12 @@ fn bad_input_has_a_code_and_a_status() {
     assert_eq!(json["format"], "assize-diagnostics/1");
 }
 
+/// The hex digits of the plan that `freeze` answered with.
+fn hash_of(frozen: &serde_json::Value) -> String {
+    let plan = frozen["plan"].as_str().unwrap();
+    plan.strip_prefix("sha256:").unwrap().to_owned()
+}
+
 #[test]
 fn a_plan_with_a_command_needs_its_hash_said() {
     let place = Place::with("00-hello");
@@ -426,12 +432,7 @@ fn a_plan_with_a_command_needs_its_hash_said() {
     );
     std::fs::write(place.path("sim.yaml"), server).unwrap();
     let frozen = place.json(&["freeze", "study.yaml", "--format", "json"], 0);
-    let hash = frozen["plan"]
-        .as_str()
-        .unwrap()
-        .strip_prefix("sha256:")
-        .unwrap()
-        .to_owned();
+    let hash = hash_of(&frozen);
     assert!(
         frozen["run"]
             .as_str()
@@ -455,12 +456,7 @@ fn a_server_that_never_gets_ready_ends_the_run_by_its_code() {
     );
     std::fs::write(place.path("sim.yaml"), server).unwrap();
     let frozen = place.json(&["freeze", "study.yaml", "--format", "json"], 0);
-    let hash = frozen["plan"]
-        .as_str()
-        .unwrap()
-        .strip_prefix("sha256:")
-        .unwrap()
-        .to_owned();
+    let hash = hash_of(&frozen);
     let ended = place.demand(&["run", "hello.plan", "--approve", &hash], 3);
     assert!(String::from_utf8_lossy(&ended.stderr).contains("E0901"));
     place.demand(&["verify", "hello.evidence"], 4);

@@ -5,78 +5,17 @@
 
 use assize_codes::E0704;
 use assize_host::Base;
-use assize_plan::{ArmTarget, Bundle, ServerKind, Tls};
+use assize_plan::{Bundle, Deeds};
 
 use crate::problem::Problem;
 
 /// The least hex digits that name a plan.
 const LEAST_DIGITS: usize = 8;
 
-/// What executing a plan does to the world outside its evidence folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deeds {
-    /// Argument vectors that are run, by arm, with the names of the variables that they get.
-    pub commands: Vec<Command>,
-    /// Addresses that are spoken to, by arm.
-    pub addresses: Vec<(String, String)>,
-    /// Arms whose peer is not verified, though spoken to by `https`.
-    pub unverified: Vec<String>,
-    /// Environment variables whose values are sent as credentials.
-    pub credentials: Vec<String>,
-}
-
-/// A command of an arm.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// The arm.
-    pub arm: String,
-    /// The argument vector.
-    pub argv: Vec<String>,
-    /// Names of the variables that are set or handed on.
-    pub environment: Vec<String>,
-}
-
-impl Deeds {
-    /// What executing `bundle` would do.
-    pub fn of(bundle: &Bundle) -> Result<Deeds, Problem> {
-        let mut deeds = Deeds::default();
-        for arm in &bundle.plan.arms {
-            let base = match &arm.target {
-                ArmTarget::Endpoint { base } => base.clone(),
-                ArmTarget::Server { object } => {
-                    let server = bundle.server(*object)?;
-                    if let ServerKind::Command {
-                        command, env, pass, ..
-                    } = &server.kind
-                    {
-                        deeds.commands.push(Command {
-                            arm: arm.name.clone(),
-                            argv: command.clone(),
-                            environment: env.keys().chain(pass).cloned().collect(),
-                        });
-                    }
-                    server.base
-                }
-            };
-            if arm.tls == Some(Tls::Insecure) {
-                deeds.unverified.push(arm.name.clone());
-            }
-            deeds.addresses.push((arm.name.clone(), base));
-        }
-        deeds.credentials = bundle
-            .plan
-            .secret_names()
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
-        Ok(deeds)
-    }
-
-    /// Whether the plan's hash must be said.
-    pub fn need_consent(&self) -> bool {
-        let loopback = |base: &str| Base::parse(base).is_some_and(|base| base.is_loopback());
-        !self.commands.is_empty() || self.addresses.iter().any(|(_, base)| !loopback(base))
-    }
+/// Whether the plan's hash must be said.
+pub fn is_needed(deeds: &Deeds) -> bool {
+    let loopback = |base: &str| Base::parse(base).is_some_and(|base| base.is_loopback());
+    !deeds.commands.is_empty() || deeds.addresses.iter().any(|(_, base)| !loopback(base))
 }
 
 /// How a plan was consented to, as the journal keeps it.
@@ -104,7 +43,7 @@ pub fn obtain(
         }
         return Ok("approved");
     }
-    if !deeds.need_consent() {
+    if !is_needed(&deeds) {
         return Ok("not needed");
     }
     if ask.is_some_and(|ask| ask(&deeds)) {

@@ -10,12 +10,12 @@ use assize_host::{
     Backpressure, Execution, Processes, Programs, RunEvent, RunIdentity, RunOutcome, Secrets,
     SystemWall, execute, facts,
 };
-use assize_plan::{Bundle, DriverChoice};
+use assize_plan::{Bundle, Deeds, DriverChoice};
 
 use crate::calibrate::Attached;
 pub use assize_drivers::CareRequest;
 
-use crate::consent::{self, Deeds};
+use crate::consent;
 use crate::problem::{Problem, Status};
 
 /// What `run` takes besides the plan. Nothing here alters what is executed.

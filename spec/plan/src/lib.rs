@@ -8,6 +8,7 @@
 
 mod bundle;
 mod canonical;
+mod deeds;
 mod hash;
 mod model;
 mod objects;
@@ -18,6 +19,7 @@ pub use bundle::{
 };
 pub use bundle::{README_FILE, SUMS_FILE, parse_sums, render_sums, safe_name};
 pub use canonical::{CanonicalError, MAX_SAFE_INTEGER, to_canonical_json};
+pub use deeds::{Command, Deeds};
 pub use hash::Hash;
 pub use model::{
     Arm, ArmTarget, ArrivalProcess, ArrivalStage, Arrivals, Cell, Comparison, Connections,

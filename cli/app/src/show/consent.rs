@@ -2,8 +2,7 @@
 
 use std::io::BufRead;
 
-use assize_plan::Bundle;
-use assize_verbs::consent::Deeds;
+use assize_plan::{Bundle, Deeds};
 
 use crate::output::{printable, talk};
 

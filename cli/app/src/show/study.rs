@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use assize_plan::Bundle;
+use assize_plan::{Bundle, Deeds};
 use assize_units::format_duration;
 use assize_verbs::Problem;
-use assize_verbs::consent::Deeds;
+use assize_verbs::consent;
 use assize_verbs::study::{Compiled, Preview};
 
 use super::table::table;
@@ -35,7 +35,7 @@ pub fn checked(compiled: &Compiled) -> String {
 
 /// The line that runs a plan.
 pub fn run_line(folder: &Path, bundle: &Bundle) -> Result<String, Problem> {
-    let consent = if Deeds::of(bundle)?.need_consent() {
+    let consent = if consent::is_needed(&Deeds::of(bundle)?) {
         format!(" --approve {}", bundle.hash.short())
     } else {
         String::new()
